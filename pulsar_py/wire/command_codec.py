@@ -247,8 +247,9 @@ class SendReceiptEncoder:
             sequence_id, entry_id = sequence_ids[place], first_entry_id + place
             frame = self.encode(producer_id, sequence_id, ledger_id, entry_id)
             most = min(0x80 - (sequence_id & 0x7F), 0x80 - (entry_id & 0x7F), count - place)
-            row = 1
-            while row < most and sequence_ids[place + row] == sequence_id + row:
+            found = sequence_ids[place : place + most]
+            row = most if found == list(range(sequence_id, sequence_id + most)) else 1
+            while row < most and found[row] == sequence_id + row:
                 row += 1
             frames.append(_receipts_in_a_row(frame, row, producer_id, sequence_id, entry_id))
             place += row
