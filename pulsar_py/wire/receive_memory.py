@@ -49,7 +49,10 @@ class ReceiveMemory:
         return given
 
     def received(self, size: int) -> memoryview:
-        """The bytes of the read that has ended; they stay as long as there is a view of them."""
+        """The bytes of the read that has ended, with which their object begins.
+
+        They stay as long as there is a view of them.
+        """
         # Hot path: publish-1k, once a read.
         given, self._given = self._given, None
         assert given is not None, "nothing was lent to read into"

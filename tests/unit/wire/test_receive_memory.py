@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.wire import framing
-from pulsar_py.wire.framing import LARGE_FRAME_BYTES, Frame, FrameDecoder
+from pulsar_py.wire.framing import (
+    LARGE_FRAME_BYTES,
+    AlikeFrames,
+    Frame,
+    FrameDecoder,
+    single_frames,
+)
 from pulsar_py.wire.receive_memory import READ_BYTES, ReceiveMemory
 
 LIMIT = 2 * 1024 * 1024
@@ -22,14 +28,16 @@ def frame(command: bytes, payload: bytes = b"") -> bytes:
 def read(memory: ReceiveMemory, decoder: FrameDecoder, data: bytes) -> list[Frame]:
     """One read of a socket; what it was read into is overwritten if it may be used again."""
     memory.buffer()[: len(data)] = data
-    frames = decoder.decode_lent(memory.received(len(data)))
+    parts = decoder.decode_lent(memory.received(len(data)))
     memory.buffer()[:] = b"\xff" * READ_BYTES
-    return frames
+    return single_frames(parts)
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([b"", b"x", SMALL, LARGE, LARGEST]), st.integers(1, 4)),
+        st.tuples(
+            st.sampled_from([b"", b"x", SMALL, LARGE, LARGEST]), st.sampled_from([1, 2, 4, 15, 40])
+        ),
         min_size=1,
         max_size=5,
     ),
@@ -61,9 +69,39 @@ def test_frames_of_one_size_end_where_another_size_begins() -> None:
     frames[4:4] = [(b"", b"abcd"), (b"c123", b""), (b"c1", b"longer")]
     stream = b"".join(frame(command, payload) for command, payload in frames)
 
-    cut = FrameDecoder(LIMIT).decode_lent(memoryview(stream + frame(b"c0", b"p0")[:-1]))
+    parts = FrameDecoder(LIMIT).decode_lent(memoryview(stream + frame(b"c0", b"p0")[:-1]))
 
-    assert [(each.command, each.headers_and_payload or b"") for each in cut] == frames
+    cut = [(each.command, each.headers_and_payload or b"") for each in single_frames(parts)]
+    assert cut == frames
+
+
+def test_many_frames_of_one_size_are_one_part_until_another_size_begins() -> None:
+    memory, decoder = ReceiveMemory(), FrameDecoder(LIMIT)
+    some = [frame(b"a%d1" % (index // 10 % 2), b"%03d" % index) for index in range(20)]
+    others = [frame(b"bb", b"%05d" % index) for index in range(100, 130)]
+    read(memory, decoder, some[0][:-1])
+    stream = b"".join([some[0][-1:], *some, *others, *some[:15]])
+    memory.buffer()[: len(stream)] = stream
+
+    first, alike, others_alike, rest = decoder.decode_lent(memory.received(len(stream)))
+
+    assert first == [Frame(b"a01", b"000")]
+    rests = [b"%03d" % index for index in range(20)]
+    tens = b"0" * 10 + b"1" * 10
+    assert alike == AlikeFrames(b"a01", {1: tens}, rests, len(some[0]))
+    rests = [b"%05d" % index for index in range(100, 130)]
+    assert others_alike == AlikeFrames(b"bb", {}, rests, len(others[0]))
+    assert single_frames([alike]) == [
+        Frame(b"a%c1" % ten, b"%03d" % index) for index, ten in enumerate(tens)
+    ]
+    assert rest == [Frame(b"a%d1" % (index // 10), b"%03d" % index) for index in range(15)]
+
+
+def test_many_frames_of_a_size_beyond_the_limit_are_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match=r"frame of 31 bytes .* allowed are 16"):
+        FrameDecoder(20).decode_lent(memoryview(frame(b"c", bytes(26)) * 20))
+    with pytest.raises(RemoteProtocolError, match="command of 9 bytes does not fit"):
+        FrameDecoder(LIMIT).decode_lent(memoryview(bytes((0, 0, 0, 6, 0, 0, 0, 9, 1, 1)) * 20))
 
 
 def test_two_connections_within_a_frame_do_not_overwrite_each_other() -> None:

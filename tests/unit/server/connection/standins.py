@@ -109,6 +109,12 @@ class StandInProducer:
     def publish_run(self, sends: Sequence[tuple[Any, ...]]) -> None:
         self.published += sends
 
+    def publish_plain(self, sequence_ids: Sequence[int], datas: list[bytes]) -> None:
+        self.published += [
+            (sequence_id, None, 1, False, False, data)
+            for sequence_id, data in zip(sequence_ids, datas, strict=True)
+        ]
+
     async def close(self) -> None:
         self.is_closed = True
         await self.may_close.wait()

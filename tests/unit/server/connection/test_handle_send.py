@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from pulsar_py.proto.PulsarApi_pb2 import CommandPing, CommandSend
-from pulsar_py.server.connection.handle_send import alike_sends
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandPing, CommandSend
+from pulsar_py.server.connection.handle_send import alike_sends, alike_sequence_ids
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.command_codec import sequence_id_place
 from pulsar_py.wire.commands import serialize
-from pulsar_py.wire.framing import Frame, encode_message_header
+from pulsar_py.wire.framing import AlikeFrames, Frame, FrameDecoder, encode_message_header
 from tests.unit.server.connection.standins import Server, send_frame, settle, with_producer
 
 
@@ -95,3 +95,61 @@ def test_alike_sends_are_those_before_the_first_other_one() -> None:
         place = sequence_id_place(frames[0].command)
         assert alike_sends([*frames, other, frames[0]], 0, place, 130) == alike
     assert alike_sends(frames, 9, place, 139) == alike[9:]
+
+
+def alike(first: bytes, *others: bytes) -> AlikeFrames:
+    """SENDs with these commands, as a decoder takes them together."""
+    commands = [first, *others] * 20
+    data = b"".join(encode_message_header(each, 1) + b"x" for each in commands)
+    _, together, rest = FrameDecoder(1000).decode_lent(memoryview(data))
+    assert isinstance(together, AlikeFrames)
+    assert rest == []
+    assert [each.command for each in together.frames()] == commands
+    return together
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [0],
+        [5],
+        [0, 127],
+        [130, 131, 255],
+        [128, 300, 16_383],
+        [2**21, 2**21 + 127],
+        [2**21 + 127, 2**21 + 128],
+        [2**64 - 1, 2**64 - 128],
+        [2**63 + 9, 2**63 + 500],
+    ],
+)
+def test_sequence_ids_of_alike_sends_are_those_that_each_has(ids: list[int]) -> None:
+    sends = alike(*(serialize(CommandSend(producer_id=300, sequence_id=each)) for each in ids))
+    low_at = sequence_id_place(sends.command)
+    assert alike_sequence_ids(sends, low_at, ids[0]) == ids * 20
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        # Another producer, alone and beside another sequence id.
+        ("080632 06 0801 10848001", "080632 06 0802 10848001"),
+        ("080632 06 0801 10848001", "080632 06 0802 10858001"),
+        # More bits of the sequence id than are read from the bytes.
+        ("080632 06 0801 10848001", "080632 06 0801 10858102"),
+        ("080632 06 0801 10848001", "080632 06 0801 10848002"),
+        # The sequence id ends early, and a field of a byte follows; or it does not end.
+        ("080632 06 0801 10858001", "080632 06 0801 10058001"),
+        ("080632 06 0801 10858401", "080632 06 0801 10058401"),
+        ("080632 04 0801 1005", "080632 04 0801 1085"),
+        ("080632 05 0801 108501", "080632 05 0801 108581"),
+        # Another kind of command, or of field.
+        ("080632 04 0801 1005", "080732 04 0801 1005"),
+        ("080632 04 0801 1005", "080632 04 0801 1805"),
+    ],
+)
+def test_sends_that_differ_otherwise_are_read_one_by_one(first: str, other: str) -> None:
+    sends = alike(bytes.fromhex(first), bytes.fromhex(other))
+    command = BaseCommand.FromString(sends.command)
+    low_at = sequence_id_place(sends.command)
+    assert low_at
+    assert alike_sequence_ids(sends, low_at, command.send.sequence_id) is None

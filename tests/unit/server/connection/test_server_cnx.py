@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,15 +52,16 @@ async def test_sends_reach_their_producer_in_order(server: Server) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 100, 127, 128, 16_300, 2**21 - 2, 2**63, 2**64 - 300])
+@pytest.mark.parametrize("kind", [bytes, memoryview])
 async def test_sends_that_differ_in_their_sequence_id_alone_are_told_apart(
-    server: Server, first: int
+    server: Server, first: int, kind: Callable[[bytes], bytes | memoryview]
 ) -> None:
     client, producer = await with_producer(server)
     ids = [*range(first, first + 300), first + 5, first, first + 130, first + 131]
     frames = [send_frame(b"%d" % sequence_id, sequence_id=sequence_id) for sequence_id in ids]
     for place in (3, 10, 200):
         frames.insert(place, send_frame(b"many", sequence_id=first, num_messages=2))
-    client.cnx.data_received(b"".join(frames))
+    client.cnx.data_received(kind(b"".join(frames)))
     plain = [(sequence_id, None, 1, False, False, b"%d" % sequence_id) for sequence_id in ids]
     assert [each for each in producer.published if each[-1] != b"many"] == plain
     many = (first, None, 2, False, False, b"many")
@@ -86,6 +88,58 @@ async def test_runs_of_several_producers_and_commands_between_keep_their_order(
     ]
     client.cnx.data_received(b"".join(frames))
     assert runs == [[b"a", b"b"], [b"other", b"c", b"d"], [b"e"], [b"f"], [b"g"]]
+
+
+async def test_many_alike_sends_are_one_call_of_their_producer(server: Server) -> None:
+    client, producer = await with_producer(server)
+    calls: list[tuple[list[int], list[bytes]]] = []
+    producer.publish_plain = lambda ids, datas: calls.append((ids, datas))  # type: ignore[assignment,method-assign]
+    ids = range(100, 400)
+    payloads = [b"%03d" % each for each in ids]
+    frames = [send_frame(payloads[each - 100], sequence_id=each) for each in ids]
+    client.cnx.data_received(memoryview(b"".join([*frames, commands.encode(CommandPing())])))
+    # From 128 on a sequence id has two bytes.
+    assert calls == [
+        (list(ids[:28]), payloads[:28]),
+        (list(ids[28:]), payloads[28:]),
+    ]
+    assert [each.DESCRIPTOR.name for each in await client.receives()] == ["CommandPong"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"producer_id": 9},
+        {"txnid_least_bits": 1, "txnid_most_bits": 1},
+        {"num_messages": 3},
+        {"highest_sequence_id": 20},
+        {"marker": True},
+    ],
+)
+async def test_many_sends_that_are_alike_but_not_plain_are_served_as_each(
+    server: Server, fields: dict[str, Any]
+) -> None:
+    answers = []
+    for kind in (bytes, memoryview):
+        client, producer = await with_producer(server)
+        producer.publish_plain = None  # type: ignore[assignment,method-assign]
+        data = b"".join(send_frame(b"x", sequence_id=each, **fields) for each in range(10, 40))
+        client.cnx.data_received(kind(data))
+        await settle()
+        received = [] if client.is_closed else await client.receives()
+        answers.append((producer.published, client.is_closed, [str(each) for each in received]))
+    assert answers[0] == answers[1]
+    assert answers[0] != ([], False, [])
+
+
+async def test_many_alike_sends_behind_a_long_command_wait_for_it(server: Server) -> None:
+    client, producer = await with_producer(server)
+    sends = b"".join(send_frame(b"%02d" % each, sequence_id=each) for each in range(10, 40))
+    client.cnx._begin(iter([None]))  # work of one more step
+    client.cnx.data_received(memoryview(sends))
+    assert producer.published == []
+    await settle()
+    assert [each[-1] for each in producer.published] == [b"%02d" % each for each in range(10, 40)]
 
 
 async def test_sends_before_an_unreadable_one_are_published(server: Server) -> None:

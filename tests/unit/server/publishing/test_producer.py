@@ -66,6 +66,46 @@ async def test_a_run_is_stored_and_counted_as_its_sends(rig: Rig) -> None:
     assert cnx.in_flight.entries_count == cnx.in_flight.buffer.bytes_count == 0
 
 
+async def test_plain_sends_are_stored_and_counted_as_each(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    producer.publish_plain([5, 6, 9], [entry(number) for number in range(3)])
+    assert producer.pending_count == cnx.in_flight.entries_count == producer.messages_in_count == 3
+    assert cnx.in_flight.buffer.bytes_count == producer.bytes_in_count
+    await producer.close()
+    assert cnx.take() == ["receipt 5 at 0", "receipt 6 at 1", "receipt 9 at 2"]
+    assert cnx.in_flight.entries_count == cnx.in_flight.buffer.bytes_count == 0
+
+
+async def test_plain_sends_that_need_a_closer_look_go_one_by_one(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    good = entry(0)
+    producer.publish_plain([0, 1, 2], [good, good[:2] + bytes(4) + good[6:], good])
+    cnx.in_flight.max_entries = 5
+    producer.publish_plain([3, 4, 5], [good] * 3)
+    assert cnx.in_flight.is_paused
+    await producer.close()
+    answers = ["error 1 ChecksumError", "receipt 0 at 0", "receipt 2 at 1"]
+    assert cnx.take() == [*answers, *(f"receipt {each} at {each - 1}" for each in (3, 4, 5))]
+    producer.publish_plain([6], [good])
+    assert cnx.take() == ["error 6 PersistenceError"]
+
+
+async def test_plain_sends_beyond_what_a_run_takes_go_on_in_the_next_ledger(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    append_run = topic.ledger.append_run
+    producer.set_append(
+        topic.ledger.append, lambda datas, contexts: append_run(datas[:2], contexts[:2])
+    )
+    producer.publish_plain([0, 1, 2, 3], [entry(number) for number in range(4)])
+    assert producer.pending_count == producer.messages_in_count == 4
+    assert producer.bytes_in_count == sum(len(entry(number)) for number in range(4))
+    await producer.close()
+    assert cnx.take() == [f"receipt {number} at {number}" for number in range(4)]
+
+
 async def test_a_wrong_checksum_in_a_run_is_refused_alone(rig: Rig) -> None:
     topic, cnx = await rig.persistent(), rig.cnx()
     producer = await rig.producer(topic, cnx)
