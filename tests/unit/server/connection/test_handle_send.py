@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandPing, CommandSend
 from pulsar_py.server.connection.handle_send import alike_sends, alike_sequence_ids
@@ -10,7 +12,13 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.command_codec import sequence_id_place
 from pulsar_py.wire.commands import serialize
-from pulsar_py.wire.framing import AlikeFrames, Frame, FrameDecoder, encode_message_header
+from pulsar_py.wire.framing import (
+    AlikeFrames,
+    Frame,
+    FrameDecoder,
+    encode_message_header,
+    single_frames,
+)
 from tests.unit.server.connection.standins import Server, send_frame, settle, with_producer
 
 
@@ -153,3 +161,44 @@ def test_sends_that_differ_otherwise_are_read_one_by_one(first: str, other: str)
     low_at = sequence_id_place(sends.command)
     assert low_at
     assert alike_sequence_ids(sends, low_at, command.send.sequence_id) is None
+
+
+NUMBERS = st.one_of(
+    st.integers(0, 300),
+    st.integers(2**14 - 130, 2**14 + 130),
+    st.integers(2**63 - 2, 2**63 + 2),
+    st.integers(0, 2**64 - 1),
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 2, 200]), NUMBERS, st.integers(0, 40), st.integers(1, 40)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from([None, 3]),
+)
+def test_alike_sends_read_together_are_those_read_one_by_one(
+    rows: list[tuple[int, int, int, int]], messages_count: int | None
+) -> None:
+    sends = [
+        CommandSend(
+            producer_id=producer_id,
+            sequence_id=(first + step * place) % 2**64,
+            num_messages=messages_count,
+        )
+        for producer_id, first, step, count in rows
+        for place in range(count)
+    ]
+    data = b"".join(encode_message_header(serialize(each), 1) + b"x" for each in sends)
+    parts = FrameDecoder(1000).decode_lent(memoryview(data))
+    for frames, together in zip(map(single_frames, ([part] for part in parts)), parts, strict=True):
+        wanted, sends = sends[: len(frames)], sends[len(frames) :]
+        assert [each.command for each in frames] == [serialize(each) for each in wanted]
+        if isinstance(together, AlikeFrames):
+            low_at = sequence_id_place(together.command)
+            assert bool(low_at) == (messages_count is None)
+            ids = low_at and alike_sequence_ids(together, low_at, wanted[0].sequence_id)
+            assert not ids or ids == [each.sequence_id for each in wanted]
+    assert not sends
