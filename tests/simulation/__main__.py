@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import sys
 import time
 from collections import Counter
@@ -23,6 +24,7 @@ Attempt = Callable[[int], tuple[Counter[str], Counter[str], str] | str]
 
 
 def attempt(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
+    _collect(seed)
     try:
         outcome = run.run_seed(seed)
     except run.SeedError as error:
@@ -39,13 +41,23 @@ def attempt_brokers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
 
 
 def attempt_ledgers(seed: int) -> tuple[Counter[str], Counter[str], str] | str:
-    if not seed % 50:
-        gc.collect()  # a world is sealed against the collector, which then never has its turn
+    _collect(seed)
     try:
         outcome = ledger_run.run_ledger_seed(seed)
     except run.SeedError as error:
         return str(error)
     return outcome.held, outcome.faults, outcome.digest
+
+
+def _collect(seed: int) -> None:
+    """Collect what former seeds left: a world is sealed against the collector, which else waits."""
+    if not seed % 50:
+        gc.collect()
+
+
+def _expect_unread_futures() -> None:
+    """Nobody reads the futures of a process that was killed, which asyncio logs as errors."""
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
 def main() -> int:
@@ -75,7 +87,7 @@ def play(attempts: Attempt, seeds: range, invariants: tuple[str, ...], processes
     met: Counter[str] = Counter()
     failed = 0
     begun = time.perf_counter()
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, initializer=_expect_unread_futures) as pool:
         for seed, outcome in zip(seeds, pool.map(attempts, seeds, chunksize=10), strict=True):
             if isinstance(outcome, str):
                 failed += 1
