@@ -191,6 +191,14 @@ async def test_what_is_read_into_memory_is_what_is_read(disk: Disk) -> None:
     await file.close()
 
 
+async def test_several_places_are_read_at_once(disk: Disk) -> None:
+    await disk.replace("f", b"0123456789")
+    reader = await disk.open_read("f")
+    assert await reader.read_several([(0, 2), (7, 1), (8, 9), (20, 1)]) == [b"01", b"7", b"89", b""]
+    assert await reader.read_several([]) == []
+    await reader.close()
+
+
 async def test_an_open_reader_outlives_the_name(disk: Disk) -> None:
     file = await disk.create("f")
     await file.append([b"still here"])

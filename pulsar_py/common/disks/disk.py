@@ -70,6 +70,10 @@ class ReadFile(ABC):
     async def read_at(self, offset: int, length: int) -> bytes:
         """The bytes at `offset`; fewer than `length` only at the end of the file."""
 
+    async def read_several(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """As `read_at` at each of the places, which are offsets and lengths."""
+        return [await self.read_at(offset, length) for offset, length in places]
+
     async def read_into(self, offset: int, memory: memoryview) -> int:
         """Read the bytes at `offset` into `memory`; returns how many were read.
 

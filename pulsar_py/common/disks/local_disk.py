@@ -403,6 +403,9 @@ class _LocalReadFile(ReadFile):
     async def read_at(self, offset: int, length: int) -> bytes:
         return await self._disk.run(_read, self._descriptor, offset, length)
 
+    async def read_several(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return await self._disk.run(_read_several, self._descriptor, places)
+
     async def read_into(self, offset: int, memory: memoryview) -> int:
         # Bytes in the page cache are read on the loop: going to a thread and back costs as much as
         # copying a megabyte.
@@ -457,6 +460,10 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
             break
         data += more
     return data
+
+
+def _read_several(descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [_read(descriptor, offset, length) for offset, length in places]
 
 
 def _read_into(descriptor: int, offset: int, memory: memoryview) -> int:

@@ -7,7 +7,7 @@ open while it is in use, even when the log was removed meanwhile.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from pulsar_py.common.buffer import Buffer
@@ -152,17 +152,17 @@ class EntryLogReaders:
         self.read_bytes += len(data)
         return data
 
-    async def read_head(self, location: Location) -> bytes:
-        """The bytes of a run before its first entry; usually without waiting for a thread.
+    async def read_heads(self, locations: Sequence[Location]) -> list[bytes]:
+        """The bytes of runs of one log, of each those before its first entry.
 
         Raises:
             FileNotFoundError: The log was removed.
         """
-        memory = memoryview(bytearray(head_bytes(location.count)))
-        async with self._use(location.log_id) as file:
-            head = bytes(await read_fully_into(file, location.offset, memory))
-        self.read_bytes += len(head)
-        return head
+        places = [(each.offset, head_bytes(each.count)) for each in locations]
+        async with self._use(locations[0].log_id) as file:
+            heads = await file.read_several(places)
+        self.read_bytes += sum(map(len, heads))
+        return heads
 
     async def read_lent(
         self, log_id: int, offset: int, length: int, memory: ReusedMemory

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import logging
 from array import array
+from bisect import bisect_right
 from collections.abc import Container
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from pulsar_py.common.disks.disk import Disk, LentFile
@@ -119,10 +121,13 @@ class EntryPlaces:
             )
             if not found:
                 return
-            for run in found:
-                if not search.is_wanted or not await self._lend(search, run[1].log_id):
+            # They follow each other in one log.
+            if not await self._lend(search, found[0][1].log_id):
+                return
+            heads = await self._readers.read_heads([location for _, location in found])
+            for run, head in zip(found, heads, strict=True):
+                if not search.is_wanted:
                     return
-                head = await self._readers.read_head(run[1])
                 search.add(run, head)
 
     async def _lend(self, search: _Search, log_id: int) -> bool:
@@ -192,9 +197,6 @@ class _Search:
 
     def _fitting(self, lengths: array[int]) -> int:
         """How many of the next entries may be told; of all of them together, the first always."""
-        room_bytes = self.room_bytes
-        for count, length in enumerate(lengths[: self._room_count]):
-            room_bytes -= length
-            if room_bytes < 0:
-                return count if self.places.runs else max(count, 1)
-        return min(len(lengths), self._room_count)
+        ends = list(accumulate(lengths[: self._room_count]))
+        count = bisect_right(ends, self.room_bytes)
+        return count if self.places.runs else max(count, 1)
