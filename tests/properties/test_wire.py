@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from contextlib import suppress
+from itertools import cycle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +30,22 @@ from pulsar_py.wire.payload import (
     strip_broker_entry_metadata,
     strip_checksum,
     verify_checksum,
+)
+from pulsar_py.wire.short_circuit import (
+    MAX_ADDRESSES,
+    MAX_NEW_FILES,
+    AnswerDecoder,
+    FromBroker,
+    LendingBroker,
+    LentRun,
+    PlacesAnswer,
+    PlacesRefusal,
+    PlacesRequest,
+    RequestDecoder,
+    encode_answer,
+    encode_greeting,
+    encode_refusal,
+    encode_request,
 )
 
 LIMIT = 20_000
@@ -172,3 +192,76 @@ def test_any_bytes_inflate_to_the_size_asked_for_or_are_refused(
 def test_the_generators_make_frames() -> None:
     with pytest.raises(RemoteProtocolError):
         FrameDecoder(100).decode(b"\xff" * 8)
+
+
+IDS = st.integers(0, 2**63 - 1)
+RUNS = st.builds(
+    LentRun,
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**62),
+    st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=9).map(lambda some: array("I", some)),
+)
+ANSWERS = st.builds(
+    PlacesAnswer,
+    IDS,
+    IDS,
+    st.lists(RUNS, max_size=5),
+    st.lists(st.integers(0, 2**64 - 1), max_size=MAX_NEW_FILES),
+)
+REFUSALS = st.builds(PlacesRefusal, st.text(max_size=30))
+ADDRESSES = st.tuples(st.ip_addresses().map(str), st.integers(0, 65_535))
+GREETINGS = st.builds(
+    LendingBroker, st.integers(0, 2**64 - 1), st.lists(ADDRESSES, max_size=MAX_ADDRESSES)
+)
+SENT = st.lists(st.one_of(ANSWERS, REFUSALS, GREETINGS), max_size=5)
+
+
+def encode_sent(message: FromBroker) -> bytes:
+    if isinstance(message, PlacesAnswer):
+        return encode_answer(message)
+    if isinstance(message, PlacesRefusal):
+        return encode_refusal(message.reason)
+    return encode_greeting(message)
+
+
+@given(SENT, st.lists(st.integers(1, 200), min_size=1))
+def test_what_lenders_send_is_read_whatever_the_cut(
+    sent: list[FromBroker], sizes: list[int]
+) -> None:
+    assert received(AnswerDecoder(), b"".join(map(encode_sent, sent)), sizes) == sent
+
+
+@given(SENT, st.lists(st.tuples(st.integers(0, 400), st.binary(min_size=1, max_size=4))))
+def test_changed_bytes_of_lenders_are_read_or_refused(
+    sent: list[FromBroker], changes: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(b"".join(map(encode_sent, sent)))
+    for at, new in changes:
+        data[at : at + len(new)] = new
+    with suppress(RemoteProtocolError):
+        for message in AnswerDecoder().feed(bytes(data)):
+            if isinstance(message, PlacesAnswer):
+                assert all(run.lengths and run.offset >= 0 for run in message.runs)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_requests_or_refused(data: bytes) -> None:
+    request = encode_request(PlacesRequest(1, 2, 3, 4))
+    assert RequestDecoder().feed(request + request) == [PlacesRequest(1, 2, 3, 4)] * 2
+    for each in (data, request[:8] + data, request + data):
+        with suppress(RemoteProtocolError):
+            for found in RequestDecoder().feed(each):
+                assert 0 <= found.first_entry_id <= found.last_entry_id
+                assert found.limit_bytes
+
+
+def received(decoder: AnswerDecoder, data: bytes, sizes: list[int]) -> list[FromBroker]:
+    """What is read of data that comes in pieces of these sizes, which are repeated."""
+    found: list[FromBroker] = []
+    at = 0
+    for size in cycle(sizes):
+        if at >= len(data):
+            return found
+        found += decoder.feed(data[at : at + size])
+        at += size
+    return found
