@@ -77,6 +77,28 @@ def test_what_was_confirmed_survives_kill_9_and_an_empty_directory(broker: OurBr
     assert not list(broker.cwd.iterdir())
 
 
+def test_a_broker_on_bookies_has_no_files_to_lend(
+    bookkeeper: BookKeeperCluster, tmp_path: Path
+) -> None:
+    socket = tmp_path / "lent"
+    broker = OurBroker(
+        tmp_path,
+        f"{bookkeeper.zookeeper.url}/lending",
+        cluster="lending",
+        settings={"shortCircuitSocketPath": socket},
+    )
+    try:
+        broker.start()
+        with client(broker.service_url) as connected:
+            connected.create_producer("persistent://public/default/t").send(b"stored")
+        assert not socket.exists()
+    finally:
+        broker.kill()
+    log = (tmp_path / "broker.log").read_text()
+    assert "no short-circuit reads, all readers ask the broker for entries" in log
+    assert "the ledgers are not in files of this broker" in log
+
+
 def test_the_tools_see_what_the_broker_made(broker: OurBroker) -> None:
     broker.start()
     with client(broker.service_url) as connected:

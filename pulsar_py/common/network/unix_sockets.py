@@ -51,6 +51,8 @@ def bind_unix(path: Path, backlog: int) -> socket.socket:
         ConfigurationError: The path is too long, or taken.
         OSError: It can't be bound.
     """
+    if "\0" in str(path):
+        raise ConfigurationError(f"{str(path)!r}: a path of a socket has no zero byte")
     size = len(os.fsencode(path))
     if size > MAX_PATH_BYTES:
         raise ConfigurationError(

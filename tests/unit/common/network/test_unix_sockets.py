@@ -98,6 +98,14 @@ def test_the_longest_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         bind_unix(Path("ä" * 54), 5)
 
 
+def test_no_name_without_a_file() -> None:
+    """Linux takes a zero byte for a name that no mode protects."""
+    with pytest.raises(
+        ConfigurationError, match=r"'\\x00name': a path of a socket has no zero byte"
+    ):
+        bind_unix(Path("\0name"), 5)
+
+
 def test_a_place_where_none_can_be(path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"can't listen at .*/there: No such file"):
         bind_unix(path.parent / "not" / "there", 5)
