@@ -303,7 +303,7 @@ class Broker:
         await ports.bind(self._host, numbers, advertised_host=host)
         bound = self._addresses = ports.addresses
         if config.shortCircuitSocketPath:
-            self._lend_logs(ledger_store, listener.bound_addresses)
+            self._lend_logs(service, ledger_store, listener.bound_addresses)
         if not self._is_of_cluster and makes_tenants(config):
             await initialize_cluster(
                 service.resources,
@@ -333,18 +333,26 @@ class Broker:
             service.topic_policies.follow_others(owners, PolicyLogs(service, self._chance).open)
         await ports.serve(clock)
 
-    def _lend_logs(self, store: LedgerStore, addresses: list[tuple[str, int]]) -> None:
+    def _lend_logs(
+        self, service: BrokerService, store: LedgerStore, addresses: list[tuple[str, int]]
+    ) -> None:
         """Let readers on this machine read stored entries past the broker."""
         from pulsar_py.server.short_circuit import (  # noqa: PLC0415 - few want that
             ShortCircuitListener,
         )
 
         path = Path(self._config.shortCircuitSocketPath)
-        lending = ShortCircuitListener.bound(store, path)
+        filters = service.hooks.filters
+        lending = ShortCircuitListener.bound(store, path, may_lend=lambda: not filters.may_be_used)
         if lending is not None:
             self._stack.push_async_callback(lending.close)
             lending.serve(addresses)
             logger.info("short-circuit reads", extra={"path": str(path)})
+            if filters.may_be_used:
+                logger.warning(
+                    "nothing is lent to short-circuit readers while there may be entry filters, "
+                    "which decide who gets an entry: see entryFilterNames, entryFiltersDirectory"
+                )
 
     def _temporary_directory(self) -> Path | None:
         """Where files may be that do not outlive the broker; None if the first one decides that."""

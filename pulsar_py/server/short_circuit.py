@@ -8,7 +8,8 @@ What always holds: a connection has one request in work, and what it sends meanw
 socket; at most `max_connections` are open, and of all of them at most `ANSWERS_COUNT` are looked up
 at a time, so that one of the disk's threads stays free; a peer that takes nothing, or says nothing,
 is left after a while. What goes wrong in the storage is an empty answer: the reader then asks the
-broker as usual, which says what it is.
+broker as usual, which says what it is. So is everything while the broker may have entry filters,
+which decide who gets an entry: they are asked when it is dispatched.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, Self
@@ -94,12 +95,14 @@ class ShortCircuitListener:
         store: LendingStore,
         path: Path,
         *,
+        may_lend: Callable[[], bool],
         max_connections: int = MAX_CONNECTIONS,
         idle_seconds: float = IDLE_SECONDS,
         taking_seconds: float = TAKING_SECONDS,
     ) -> None:
-        """Nothing is bound yet."""
+        """Nothing is bound yet. While `may_lend` says no, all answers are empty."""
         self._store = store
+        self._may_lend = may_lend
         self._path = path
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
@@ -111,7 +114,7 @@ class ShortCircuitListener:
         self.connections_count = 0
 
     @classmethod
-    def bound(cls, store: LedgerStore, path: Path) -> Self | None:
+    def bound(cls, store: LedgerStore, path: Path, *, may_lend: Callable[[], bool]) -> Self | None:
         """One that has taken its path; None, with a warning, where nothing can be lent.
 
         Raises:
@@ -125,7 +128,7 @@ class ShortCircuitListener:
                 extra={"reason": reason, "shortCircuitSocketPath": str(path)},
             )
             return None
-        made = cls(store, path)
+        made = cls(store, path, may_lend=may_lend)
         made.bind()
         return made
 
@@ -251,6 +254,8 @@ class ShortCircuitListener:
         held_logs.update(dict.fromkeys(places.new_logs))
 
     async def _places(self, request: PlacesRequest, held_logs: Container[int]) -> Places:
+        if not self._may_lend():
+            return Places()
         limits = PlaceLimits(
             size_bytes=request.limit_bytes,
             entries_count=MAX_ENTRIES,

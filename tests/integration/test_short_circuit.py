@@ -8,8 +8,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
@@ -179,6 +180,31 @@ async def test_the_socket_is_there_if_a_setting_says_so(tmp_path: Path, path: Pa
     assert not path.exists()
     async with Broker(data_dir=data):
         assert not path.exists()
+
+
+def test_nothing_is_lent_while_there_may_be_entry_filters(tmp_path: Path, path: Path) -> None:
+    """They decide who gets an entry; a dynamic setting has its effect on open connections."""
+    (tmp_path / "filters").mkdir()
+    arguments = ("--set", f"shortCircuitSocketPath={path}", *FLUSH_AT_ONCE)
+    with BrokerProcess(tmp_path / "data", *arguments) as broker, ExitStack() as stack:
+        wanted = published(broker, "t", bodies(10))
+        (ledger_id,) = wanted
+        reader = stack.enter_context(borrower(path))
+        check(reader, wanted)
+        setting = f"{broker.web_service_url}/admin/v2/brokers/configuration/entryFiltersDirectory"
+        directory = quote(str(tmp_path / "filters"), safe="")
+        urlopen(Request(f"{setting}/{directory}", method="POST"), timeout=30).close()
+        until(lambda: reader.read(ledger_id, 0, 9) == [])
+        urlopen(Request(setting, method="DELETE"), timeout=30).close()
+        until(lambda: len(reader.read(ledger_id, 0, 9)) == 10)
+    log = tmp_path / "log"
+    arguments = (*arguments, "--set", f"entryFiltersDirectory={tmp_path / 'filters'}")
+    with (
+        BrokerProcess(tmp_path / "data", *arguments, log=log),
+        borrower(path) as reader,
+    ):
+        assert reader.read(ledger_id, 0, 9) == []
+    assert "nothing is lent to short-circuit readers while there may be entry" in log.read_text()
 
 
 def test_readers_are_right_while_the_broker_writes_flushes_and_compacts(

@@ -66,6 +66,11 @@ class InstalledFilters:
         """The names of the setting, and the directory."""
         return self._of_setting, self._directory
 
+    @property
+    def may_be_used(self) -> bool:
+        """Whether topics can have filters now, by the setting or by policies."""
+        return bool(self._of_setting or self._directory)
+
     def require(self, name: str) -> InstalledFilter:
         """The filter of that name.
 

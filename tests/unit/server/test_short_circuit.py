@@ -72,10 +72,20 @@ LEDGER = 1
 
 @asynccontextmanager
 async def serving(
-    store: LendingStore, path: Path, *, max_connections: int = 10, seconds: float = 10.0
+    store: LendingStore,
+    path: Path,
+    *,
+    may_lend: Callable[[], bool] = lambda: True,
+    max_connections: int = 10,
+    seconds: float = 10.0,
 ) -> AsyncIterator[ShortCircuitListener]:
     listener = ShortCircuitListener(
-        store, path, max_connections=max_connections, idle_seconds=seconds, taking_seconds=seconds
+        store,
+        path,
+        may_lend=may_lend,
+        max_connections=max_connections,
+        idle_seconds=seconds,
+        taking_seconds=seconds,
     )
     listener.bind()
     listener.serve(ADDRESSES)
@@ -83,6 +93,10 @@ async def serving(
         yield listener
     finally:
         await listener.close()
+
+
+def bound(store: LedgerStore, path: Path) -> ShortCircuitListener | None:
+    return ShortCircuitListener.bound(store, path, may_lend=lambda: True)
 
 
 @asynccontextmanager
@@ -138,6 +152,14 @@ async def test_what_is_not_there_is_an_empty_answer(bookie: Bookie, path: Path) 
         assert await aside(reader.read, LEDGER, 0, 99) == []
         await bookie.close()
         assert await aside(reader.read, unflushed.ledger_id, 0, 4) == []
+
+
+async def test_while_nothing_may_be_lent_all_answers_are_empty(bookie: Bookie, path: Path) -> None:
+    may_lend = [True, False, True]
+    async with serving(bookie, path, may_lend=lambda: may_lend.pop(0)), borrower(path) as reader:
+        assert await aside(reader.read, LEDGER, 0, 99) == ENTRIES
+        assert await aside(reader.read, LEDGER, 0, 99) == []
+        assert await aside(reader.read, LEDGER, 0, 99) == ENTRIES
 
 
 async def test_requests_that_come_together_are_answered_in_order(
@@ -397,7 +419,7 @@ async def test_closing_leaves_the_socket_of_another(path: Path) -> None:
         async with serving(SlowStore(), path) as second:
             pass
         assert not path.exists()
-        second = ShortCircuitListener(SlowStore(), path)
+        second = ShortCircuitListener(SlowStore(), path, may_lend=lambda: True)
         second.bind()
     assert path.exists()
     await second.close()
@@ -436,7 +458,7 @@ async def test_a_store_without_files_lends_none(
     make: Callable[[Path], asyncio.Future[LedgerStore]],
 ) -> None:
     store = await make(path)
-    assert ShortCircuitListener.bound(store, path) is None
+    assert bound(store, path) is None
     assert not path.exists()
     (record,) = caplog.records
     assert record.levelname == "WARNING"
@@ -449,7 +471,7 @@ async def test_a_store_without_files_lends_none(
 async def test_a_path_that_is_too_long_is_a_warning(
     bookie: Bookie, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert ShortCircuitListener.bound(bookie, Path("s" * 108)) is None
+    assert bound(bookie, Path("s" * 108)) is None
     (record,) = caplog.records
     assert record.__dict__["reason"] == (
         "the path has 108 bytes, the system takes socket paths of at most 107: choose a shorter one"
@@ -463,16 +485,16 @@ async def test_without_users_of_sockets_there_is_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(socket, "SO_PEERCRED")
-    assert ShortCircuitListener.bound(bookie, path) is None
+    assert bound(bookie, path) is None
     assert caplog.records[0].__dict__["reason"] == "the system does not say which user connects"
 
 
 async def test_a_path_that_is_taken_is_an_error(bookie: Bookie, path: Path) -> None:
-    first = ShortCircuitListener.bound(bookie, path)
+    first = bound(bookie, path)
     assert first is not None
     with pytest.raises(ConfigurationError, match="s: another process listens there"):
-        ShortCircuitListener.bound(bookie, path)
+        bound(bookie, path)
     await first.close()
-    second = ShortCircuitListener.bound(bookie, path)
+    second = bound(bookie, path)
     assert second is not None
     await second.close()

@@ -75,3 +75,14 @@ def test_changed_settings_and_the_end() -> None:
     assert not made.is_closed, "dispatchers may still ask it"
     installed.close()
     assert made.is_closed
+
+
+def test_whether_topics_can_have_filters(tmp_path: Path) -> None:
+    installed = filters()
+    assert not installed.may_be_used
+    installed.use_settings(names=(), directory=str(tmp_path))
+    assert installed.may_be_used
+    installed.use_settings(names=("any.Filter",), directory="")
+    assert installed.may_be_used
+    installed.use_settings(names=(), directory="")
+    assert not installed.may_be_used
