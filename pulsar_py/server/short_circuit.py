@@ -59,7 +59,8 @@ IDLE_SECONDS: Final = 600.0
 """How long a connection may ask nothing."""
 TAKING_SECONDS: Final = 30.0
 """In which a reader has to take an answer."""
-_BACKLOG: Final = 128
+_BACKLOG: Final = 1024
+"""Connections that the kernel queues; beyond it, who does not block gets an error at once."""
 _RECEIVED_BYTES: Final = 4096
 """Of requests, received at once."""
 _ACCEPTED_A_TURN: Final = 16
