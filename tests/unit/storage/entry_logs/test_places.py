@@ -179,25 +179,28 @@ async def test_an_engine_in_memory_has_no_places() -> None:
 
 
 class CompactingDisk(LocalDisk):
-    """Before the first log is lent, all logs that may be are compacted."""
+    """Before the first log is lent, or after that, all logs that may be are compacted."""
 
     bookie: Bookie | None = None
     times = 1
+    is_lent_before = False
 
     async def lend(self, path: str) -> LentFile:
+        lent = await super().lend(path) if self.is_lent_before else None
         if self.bookie is not None and self.times:
             self.times -= 1
             assert await self.bookie.collect_garbage(threshold=1.1)
-        return await super().lend(path)
+        return lent or await super().lend(path)
 
 
+@pytest.mark.parametrize("is_lent_before", [False, True])
 @pytest.mark.parametrize(("times", "is_found"), [(1, True), (2, True), (3, False)])
 async def test_a_log_that_is_compacted_meanwhile_is_looked_up_again(
-    tmp_path: Path, times: int, *, is_found: bool
+    tmp_path: Path, times: int, *, is_found: bool, is_lent_before: bool
 ) -> None:
     disk = CompactingDisk(tmp_path)
     bookie, ledger_id = await flushed(disk)
-    disk.bookie, disk.times = bookie, times
+    disk.bookie, disk.times, disk.is_lent_before = bookie, times, is_lent_before
     reader = Reader(bookie)
     assert await reader.read(ledger_id, 0, 99) == (entries(0, 99) if is_found else [])
     assert len(reader.logs) == (2 if is_found else 0)
