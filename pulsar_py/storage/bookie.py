@@ -88,6 +88,9 @@ class BookieStatistics(Struct, frozen=True):
     entry_log_bytes: int
     entry_log_live_bytes: int
     entry_log_read_bytes: int
+    lent_entries_count: int
+    lent_bytes: int
+    """Of the entries whose places in files readers were told."""
     index_tables_count: int
     is_taking_writes: bool
     disk_free_bytes: int
@@ -392,6 +395,8 @@ class Bookie(ChosenLedgers):
             entry_log_bytes=sum(log.size_bytes for log in logs),
             entry_log_live_bytes=sum(log.live_bytes for log in logs),
             entry_log_read_bytes=self.storage.readers.read_bytes,
+            lent_entries_count=self.storage.places.lent_entries_count,
+            lent_bytes=self.storage.places.lent_bytes,
             index_tables_count=len(self.storage.index.tables),
             is_taking_writes=not self.gate.is_shut,
             disk_free_bytes=self._housekeeper.free_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import subprocess
@@ -19,6 +20,7 @@ from pulsar_py.blocking import Client
 from pulsar_py.standalone import Broker
 from tests.interop.broker_process import BrokerProcess
 from tests.lent_logs import LogBorrower
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 
 DEADLINE_SECONDS = 30
 FLUSH_AT_ONCE = ("--set", "flushInterval=50")
@@ -35,7 +37,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def published(
-    broker: BrokerProcess, topic: str, bodies: list[bytes], *, beside: str | None = None
+    broker: BrokerProcess | Broker, topic: str, bodies: list[bytes], *, beside: str | None = None
 ) -> Bodies:
     """Publish messages, an entry each; where they are. All go to a topic beside it, too."""
     found: Bodies = {}
@@ -170,6 +172,26 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "can't listen at /tmp/not-there/short: No such file or directory" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.metric("pulsar_py_storage_lent_entries_total", "pulsar_py_storage_lent_bytes_total")
+async def test_what_readers_were_told_is_counted(tmp_path: Path, path: Path) -> None:
+    config = {"shortCircuitSocketPath": str(path), "flushInterval": 50}
+    async with Broker(data_dir=tmp_path / "data", config=config) as broker:
+        store = broker.service.ledger_store
+
+        def read() -> tuple[int, int, int]:
+            (ledger_id,) = published(broker, "t", bodies(20))
+            with borrower(path) as reader:
+                until(lambda: len(reader.read(ledger_id, 19, 19)) == 1)
+                found = reader.read(ledger_id, 5, 19) + reader.read(ledger_id, 0, 9)
+                last = reader.read(ledger_id, 19, 19)
+            return len(found), sum(map(len, found)), len(last[0])
+
+        count, size, last_size = await asyncio.to_thread(read)
+        metrics = of_stores(store)
+        assert only(metrics, "pulsar_py_storage_lent_entries_total") == count + 2 == 27
+        assert only(metrics, "pulsar_py_storage_lent_bytes_total") == size + 2 * last_size
 
 
 @pytest.mark.setting("shortCircuitSocketPath")

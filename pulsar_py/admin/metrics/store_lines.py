@@ -22,6 +22,8 @@ STORAGE_METRICS = {
     "entry_log_bytes": ("pulsar_py_storage_entry_log_bytes", "gauge"),
     "entry_log_live_bytes": ("pulsar_py_storage_entry_log_live_bytes", "gauge"),
     "entry_log_read_bytes": ("pulsar_py_storage_entry_log_read_bytes_total", "counter"),
+    "lent_entries_count": ("pulsar_py_storage_lent_entries_total", "counter"),
+    "lent_bytes": ("pulsar_py_storage_lent_bytes_total", "counter"),
     "index_tables_count": ("pulsar_py_storage_index_tables", "gauge"),
     "is_taking_writes": ("pulsar_py_storage_writable", "gauge"),
     "disk_free_bytes": ("pulsar_py_storage_disk_free_bytes", "gauge"),

@@ -75,6 +75,9 @@ class EntryPlaces:
         self._index = index
         self._readers = readers
         self._disk = disk
+        # Whose places were told since the start.
+        self.lent_entries_count = 0
+        self.lent_bytes = 0
 
     async def find(
         self,
@@ -102,6 +105,9 @@ class EntryPlaces:
                 if not await self._is_to_be_repeated(search):
                     break
         search.places.drop_unused()
+        for run in search.places.runs:
+            self.lent_entries_count += len(run.lengths)
+            self.lent_bytes += sum(run.lengths)
         return search.places
 
     async def _is_to_be_repeated(self, search: _Search) -> bool:
