@@ -112,6 +112,7 @@ CLIENT_ORDER = (
     "consuming",
     "many_topics",
     "reading",
+    "short_circuit",
 )
 """The rooms of `client`: each may import those before it, `client`'s own modules may import all."""
 CLIENT_APART = {
@@ -119,6 +120,14 @@ CLIENT_APART = {
     "receiving": {"producing"},
     "consuming": {"producing"},
     "reading": {"producing"},
+    "short_circuit": {
+        "security",
+        "acknowledging",
+        "producing",
+        "consuming",
+        "many_topics",
+        "reading",
+    },
 }
 """Rooms before it that a room of `client` does without."""
 
