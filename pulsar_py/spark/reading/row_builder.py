@@ -86,15 +86,20 @@ class RowBuilder:
 
     def _add_whole(self, batch: ReceivedBatch) -> Iterator[pa.RecordBatch]:
         size_bytes = batch.size()
-        is_enough = self._size_bytes * 2 >= self._batch_bytes
-        if is_enough and self._size_bytes + size_bytes > self._batch_bytes:
-            yield from self._cut()  # a batch that does not fit would cost a copy of both
+        if self._is_full_for(size_bytes):
+            yield from self._cut()
         if self._messages:
             self._end_part()
         self._batches.append(batch)
         self._size_bytes += size_bytes
-        if self._size_bytes >= self._batch_bytes:
+        # Now, if the next one will not fit: then its memory is free when that is read.
+        if self._size_bytes >= self._batch_bytes or self._is_full_for(size_bytes):
             yield from self._cut()
+
+    def _is_full_for(self, size_bytes: int) -> bool:
+        """Whether a batch of producers does not fit any more; it would cost a copy of both."""
+        is_enough = self._size_bytes * 2 >= self._batch_bytes
+        return is_enough and self._size_bytes + size_bytes > self._batch_bytes
 
     def _end_part(self) -> None:
         """End a part: the next messages are of the other kind, whole batches or single messages."""
