@@ -152,6 +152,11 @@ READS: Final = (
         "whether pieces that the filters rule out are not read; needs"
         " `spark.sql.python.filterPushdown.enabled=true`, too",
     ),
+    Option(
+        "shortCircuitSocketPath", "absolute path", None, BOTH,
+        "the broker's setting of that name: tasks on its machine read its files"
+        " ([guide](GUIDE.md#short-circuit-reads)); needs `admin.url`",
+    ),
 )  # fmt: skip
 
 WRITES: Final = (

@@ -15,10 +15,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from pulsar_py.spark.planning.pieces import Piece
 from pulsar_py.spark.planning.plans import PlannedPiece
 from pulsar_py.spark.reading.entry_source import BrokerEntrySource, Run, run_bytes
 from pulsar_py.spark.reading.read_ahead import ReadAhead
 from pulsar_py.spark.reading.row_builder import RowBuilder
+from pulsar_py.spark.reading.rows_ahead import RowsAhead
+from pulsar_py.spark.reading.short_circuit_source import stored_runs
 from pulsar_py.spark.shared.options import ReadOptions, UndecodableMode
 from pulsar_py.spark.shared.runtime import Runtime, runtime
 from pulsar_py.spark.shared.worker_process import spare_the_collector
@@ -47,6 +50,14 @@ class ReadTask:
             ServiceError, ClientError: The topic can't be read, or entries are missing.
         """
         spare_the_collector()
+        rows = self._rows(planned)
+        if self.options.short_circuit_path is None:
+            yield from rows
+            return
+        with closing(RowsAhead(rows)) as ahead:
+            yield from ahead
+
+    def _rows(self, planned: PlannedPiece) -> Generator[pa.RecordBatch, None, None]:
         builder = RowBuilder(
             self.names,
             self.values,
@@ -56,7 +67,9 @@ class ReadTask:
         with closing(read_runs(self.options, planned)) as runs:
             for run in runs:
                 yield from builder.add(run)
-                if run_bytes(run) >= LARGE_BYTES * len(run):
+                is_large = run_bytes(run) >= LARGE_BYTES * len(run)
+                del run  # its memory is used again
+                if is_large:
                     # Spark copies each batch, and Arrow's pool would keep the memory of them all.
                     pa.default_memory_pool().release_unused()
         yield from builder.finish()
@@ -69,20 +82,33 @@ class ReadTask:
 
 def read_runs(options: ReadOptions, planned: PlannedPiece) -> Generator[Run, None, None]:
     """The messages of a piece that belong to the query, in order; raises as `ReadTask.read`."""
-    shared = runtime()
-    ahead = ReadAhead(shared.loop, lambda: _open_runs(shared, options, planned))
-    try:
-        for run in ahead:
+    with closing(_all_runs(options, planned.piece)) as runs:
+        for run in runs:
             wanted = within(run, planned)
             if wanted:
                 yield wanted
+            del run, wanted  # their memory is used again
+
+
+def _all_runs(options: ReadOptions, piece: Piece) -> Generator[Run, None, None]:
+    """The messages of a piece: from a broker's files what they have, then through the broker."""
+    path = options.short_circuit_path
+    if path is not None and not options.is_compacted:
+        start = yield from stored_runs(path, options.client.service_url, piece)
+        piece = piece._replace(start=start)
+        if start >= piece.end:
+            return
+    shared = runtime()
+    ahead = ReadAhead(shared.loop, lambda: _open_runs(shared, options, piece))
+    try:
+        yield from ahead
     finally:
         ahead.close()
 
 
 @asynccontextmanager
 async def _open_runs(
-    shared: Runtime, options: ReadOptions, planned: PlannedPiece
+    shared: Runtime, options: ReadOptions, piece: Piece
 ) -> AsyncIterator[AsyncIterator[Run]]:
     async with shared.clients.client(options.client) as client:
         source = BrokerEntrySource(
@@ -95,7 +121,7 @@ async def _open_runs(
             consumer_name=options.reader.name,
             queue_messages=options.reader.queue_messages,
         )
-        async with aclosing(source.read(planned.piece)) as runs:
+        async with aclosing(source.read(piece)) as runs:
             yield runs
 
 

@@ -15,6 +15,7 @@ Source: PulsarOptions of the connector `pulsar-spark`.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +37,8 @@ MILLION = 1 << 20
 MAX_MILLIS: Final = (1 << 63) - 1
 """Times in options have to be below this: they have 63 bits on the wire, and planning adds one to
 an end."""
+MAX_SOCKET_PATH_BYTES: Final = 107
+"""Linux's `sun_path` without the zero at its end."""
 INPUT_ORDER: Final = "input"
 """The `sequenceOrder` of rows in the order in which a task gets them."""
 
@@ -161,6 +164,8 @@ class ReadOptions:
     undecodable: UndecodableMode
     # Whether filters that Spark pushes down exclude pieces.
     is_pruned: bool
+    # The socket of a broker on the same machine that lends its files; None: read through brokers.
+    short_circuit_path: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
@@ -198,6 +203,7 @@ class ReadOptions:
             arrow_batch_bytes=given.number("arrowBatchBytes", MILLION, minimum=1, maximum=1 << 30),
             undecodable=given.choice("undecodable", UndecodableMode.FAIL),
             is_pruned=given.flag("pushDown", default=False),
+            short_circuit_path=given.socket_path("shortCircuitSocketPath"),
         )
         given.exclude("startingTime", "startingOffsets")
         given.exclude("endingTime", "endingOffsets")
@@ -340,6 +346,22 @@ class _Given:
         if text.lower() not in ("true", "false"):
             raise ConfigurationError(f"{name}: {text!r} is neither true nor false")
         return text.lower() == "true"
+
+    def socket_path(self, name: str) -> str | None:
+        """The path of a Unix domain socket; None if it was not given, or is empty."""
+        text = self.text(name)
+        if not text:
+            return None
+        if not text.startswith("/") or "\0" in text:
+            raise ConfigurationError(
+                f"{name}: {text!r} is not an absolute path; tasks have other working directories"
+            )
+        if (size := len(os.fsencode(text))) > MAX_SOCKET_PATH_BYTES:
+            raise ConfigurationError(
+                f"{name}: {text!r} has {size} bytes, a socket's path has at most"
+                f" {MAX_SOCKET_PATH_BYTES}"
+            )
+        return text
 
     def choice(self, name: str, default: _E) -> _E:
         """One of an enum's values."""

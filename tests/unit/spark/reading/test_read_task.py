@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pulsar_py.client import Client
-from pulsar_py.client.messages.message import Message
+from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.common.position import Position
 from pulsar_py.spark.planning.pieces import Piece
 from pulsar_py.spark.planning.plans import PlannedPiece
+from pulsar_py.spark.reading import read_task
 from pulsar_py.spark.reading.read_task import ReadTask, within
 from pulsar_py.spark.values.topic_schemas import RawValues
 from pulsar_py.testing.broker_thread import BrokerThread
+from pulsar_py.wire.short_circuit import LendingBroker, encode_greeting
+from tests.unit.client.entries import single
+from tests.unit.client.lender import Lender, descriptors_count, here
 from tests.unit.spark.broker_parts import publish, read_options
 from tests.unit.spark.message_parts import batch, plain
 
@@ -76,3 +81,86 @@ def test_messages_outside_the_bounds_are_left_out() -> None:
     assert kept(min_publish_millis=2001) == [b"x"]
     assert kept(max_publish_millis=2000) == [b"0", b"1", b"2"]
     assert kept() == [b"0", b"1", b"2", b"x"]
+
+
+# --- short-circuit ---------------------------------------------------------------------------------
+
+
+def entries_of(positions: list[Position], texts: Iterable[str]) -> dict[EntryKey, bytes]:
+    """As files have them; the texts are not what the broker would give, so that both are told."""
+    return {
+        (each.ledger_id, each.entry_id): single(text.encode())
+        for each, text in zip(positions, texts, strict=True)
+    }
+
+
+def short_circuit(broker: BrokerThread, lender: Lender, **options: str) -> ReadTask:
+    lender.greeting = encode_greeting(
+        LendingBroker(here(), [("127.0.0.1", int(broker.service_url.rpartition(":")[2]))])
+    )
+    return task_of(broker, shortCircuitSocketPath=lender.path, **options)
+
+
+def values_of(task: ReadTask, piece: Piece) -> list[bytes]:
+    return [
+        value for batch in task.read(PlannedPiece(piece)) for value in batch["value"].to_pylist()
+    ]
+
+
+def test_a_piece_is_read_from_files_and_the_rest_through_the_broker(
+    broker: BrokerThread, tmp_path: Path
+) -> None:
+    positions = filled(broker, 20)
+    entries = entries_of(positions[:12], (f"file {index}" for index in range(12)))
+    with Lender(tmp_path, entries) as lender:
+        task = pickle.loads(pickle.dumps(short_circuit(broker, lender)))
+        piece = Piece(TOPIC, positions[5], positions[15])
+        assert values_of(task, piece) == [
+            *(b"file %d" % index for index in range(5, 12)),
+            *(b"%d" % index for index in range(12, 15)),
+        ]
+
+
+def test_a_piece_that_files_have_needs_no_client(
+    broker: BrokerThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions = filled(broker, 3)
+    with Lender(tmp_path, entries_of(positions, "abc")) as lender:
+        task = short_circuit(broker, lender)
+        monkeypatch.setattr(read_task, "runtime", None)
+        assert values_of(task, Piece(TOPIC, positions[0], positions[2])) == [b"a", b"b"]
+
+
+def test_bounds_of_the_query_hold_for_what_files_have(broker: BrokerThread, tmp_path: Path) -> None:
+    positions = filled(broker, 3)
+    with Lender(tmp_path, entries_of(positions, "abc")) as lender:
+        task = short_circuit(broker, lender)
+        planned = PlannedPiece(Piece(TOPIC, positions[0], positions[2]), min_publish_millis=1001)
+        assert [*task.read(planned)] == []  # `single` has a publish time of 1000
+
+
+def test_a_compacted_read_and_another_broker_read_no_files(
+    broker: BrokerThread, tmp_path: Path
+) -> None:
+    positions = filled(broker, 3)
+    piece = Piece(TOPIC, positions[0], positions[2])
+    with Lender(tmp_path, entries_of(positions, "abc")) as lender, BrokerThread() as other:
+        assert values_of(short_circuit(broker, lender, readCompacted="true"), piece) == [b"0", b"1"]
+        assert lender.requests == []
+        short_circuit(other, lender)  # from now on it says that it is the other broker's
+        task = task_of(broker, shortCircuitSocketPath=lender.path)
+        assert values_of(task, piece) == [b"0", b"1"]
+        assert lender.requests == []
+
+
+def test_a_short_circuit_reader_that_is_left_early_leaves_nothing_open(
+    broker: BrokerThread, tmp_path: Path
+) -> None:
+    positions = filled(broker, 9)
+    before = descriptors_count()
+    with Lender(tmp_path, entries_of(positions, "abcdefghi"), per_run=1) as lender:
+        task = short_circuit(broker, lender, arrowBatchBytes="1")
+        rows = task.read(PlannedPiece(Piece(TOPIC, positions[0], positions[8])))
+        assert next(iter(rows))["value"].to_pylist() == [b"a"]
+        rows.close()
+    assert descriptors_count() <= before

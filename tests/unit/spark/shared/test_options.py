@@ -131,11 +131,21 @@ def test_writing_to_one_topic_exactly_once() -> None:
         ({"columns": "__entryI"}, "columns: '__entryI' .* did you mean '__entryId'"),
         ({"startingOfsets": "earliest"}, "'startingofsets', did you mean 'startingOffsets'"),
         ({"subscribe": "a", "topics": "b"}, "topics is given twice: 'a' and 'b'"),
+        ({"shortCircuitSocketPath": "data/x"}, "shortCircuitSocketPath: 'data/x' is not an abs"),
+        (
+            {"shortCircuitSocketPath": "/" + "ä" * 54},
+            "shortCircuitSocketPath: '/ä*' has 109 bytes, a socket's path has at most 107",
+        ),
     ],
 )
 def test_a_bad_read_names_the_option_and_the_value(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         read(**options)
+
+
+def test_an_empty_path_of_a_socket_is_none() -> None:
+    assert read(shortCircuitSocketPath="").short_circuit_path is None
+    assert read(shortCircuitSocketPath="/run/lent").short_circuit_path == "/run/lent"
 
 
 def test_settings_of_readers_hold_unless_options_say_otherwise() -> None:
