@@ -27,7 +27,6 @@ from pulsar_py.client.brokers.service_url import ServiceUrl, host_and_port
 from pulsar_py.common.errors import ClientError, RemoteProtocolError
 from pulsar_py.common.failures import OnFailure
 from pulsar_py.wire.short_circuit import (
-    MAX_LIMIT_BYTES,
     MAX_NEW_FILES,
     AnswerDecoder,
     FromBroker,
@@ -78,6 +77,8 @@ class LendingConnection:
         self._path = path
         self._decoder = AnswerDecoder()
         self._received: list[FromBroker] = []
+        # What was asked and not answered yet.
+        self._request: PlacesRequest | None = None
         # Descriptors that came with an answer which is not complete yet.
         self._descriptors: list[int] = []
         # Descriptors by the numbers that the broker has given to files.
@@ -119,17 +120,33 @@ class LendingConnection:
             )
         _check_url(self._path, service_url, greeting)
 
-    def ask(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> list[StoredRun]:
-        """Where entries are, from the first on; empty if that one has to come from the broker.
+    def request(
+        self, ledger_id: int, first_entry_id: int, last_entry_id: int, limit_bytes: int
+    ) -> None:
+        """Ask where entries are; `answer` has to follow before the next request.
+
+        Raises:
+            NotLentError: The connection is broken; close it.
+        """
+        request = PlacesRequest(ledger_id, first_entry_id, last_entry_id, limit_bytes)
+        assert self._request is None, "one request at a time"
+        self._request = request
+        try:
+            self._socket.sendall(encode_request(request))
+        except OSError as error:
+            raise NotLentError(f"{self._path}: {error}") from error
+
+    def answer(self) -> list[StoredRun]:
+        """Where the entries are, from the first on; empty if that one has to come from the broker.
 
         Not all of them may be named; the others can be asked for.
 
         Raises:
             NotLentError: The broker refuses, or does not answer as it should; close the connection.
         """
-        request = PlacesRequest(ledger_id, first_entry_id, last_entry_id, MAX_LIMIT_BYTES)
+        assert self._request is not None, "nothing was asked"
+        request, self._request = self._request, None
         try:
-            self._socket.sendall(encode_request(request))
             answer = self._receive()
             if isinstance(answer, PlacesRefusal):
                 raise NotLentError(f"{self._path}: {answer.reason}")

@@ -33,6 +33,10 @@ __all__ = ["StoredRange"]
 
 BLOCK_BYTES: Final = 1 << 20
 """Entries are read together up to so many bytes; a larger one alone."""
+FIRST_BYTES: Final = 4 << 20
+"""The broker looks up so many bytes of entries before the first is read,"""
+ASKED_BYTES: Final = 32 << 20
+"""and so many at a time while others are read: 60 us of the broker for a run."""
 _KEPT_BYTES: Final = 16 << 20
 
 
@@ -59,7 +63,9 @@ class StoredRange:
         """The first entry that was not given out."""
         self._end = end
         self._connection: LendingConnection | None = None
+        # Where the next entries lie, and the first one for which that is not known.
         self._places: deque[StoredRun] = deque()
+        self._named_until = start.entry_id
         self._memory = ReusedMemory(_KEPT_BYTES)
         self._has_ended = False
         # Why the broker lends nothing; None unless it was asked in vain.
@@ -75,7 +81,7 @@ class StoredRange:
             return None
         try:
             if not self._places:
-                self._places.extend(self._ask())
+                self._places.extend(self._places_of_more())
             if self._places:
                 return self._read_and_decode()
         except NotLentError as error:
@@ -85,11 +91,25 @@ class StoredRange:
         self._has_ended = True
         return None
 
-    def _ask(self) -> list[StoredRun]:
+    def _places_of_more(self) -> list[StoredRun]:
+        """Where the next entries lie; empty if the first of them has to come from the broker.
+
+        The broker looks for those behind them meanwhile.
+        """
         if self._connection is None:
             self._connection = LendingConnection.open(self._path, self._service_url)
-        ledger_id, entry_id = self.position
-        return self._connection.ask(ledger_id, entry_id, self._end.entry_id - 1)
+            self._request(self._connection, FIRST_BYTES)
+        elif self._named_until == self._end.entry_id:
+            return []
+        runs = self._connection.answer()
+        self._named_until += sum(len(run.lengths) for run in runs)
+        if runs and self._named_until < self._end.entry_id:
+            self._request(self._connection, ASKED_BYTES)
+        return runs
+
+    def _request(self, connection: LendingConnection, limit_bytes: int) -> None:
+        ledger_id, last = self._end.ledger_id, self._end.entry_id - 1
+        connection.request(ledger_id, self._named_until, last, limit_bytes)
 
     def _read_and_decode(self) -> list[Messages]:
         run = self._places.popleft()

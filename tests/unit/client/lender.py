@@ -113,9 +113,11 @@ class Lender:
                 for request in decoder.feed(data):
                     self.requests.append(request)
                     frame, descriptors = self.answer(request)
-                    sent = socket.send_fds(connection, [frame], descriptors) if frame else 0
-                    for each in descriptors:
-                        os.close(each)
+                    try:
+                        sent = socket.send_fds(connection, [frame], descriptors) if frame else 0
+                    finally:
+                        for each in descriptors:
+                            os.close(each)
                     if not frame:
                         return
                     connection.sendall(frame[sent:])

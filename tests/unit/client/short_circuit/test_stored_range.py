@@ -12,7 +12,12 @@ import pytest
 
 from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.receiving.received_batch import ReceivedBatch
-from pulsar_py.client.short_circuit.stored_range import BLOCK_BYTES, StoredRange
+from pulsar_py.client.short_circuit.stored_range import (
+    ASKED_BYTES,
+    BLOCK_BYTES,
+    FIRST_BYTES,
+    StoredRange,
+)
 from pulsar_py.common.position import Position
 from pulsar_py.wire.short_circuit import (
     LentRun,
@@ -72,7 +77,7 @@ def test_exactly_the_entries_of_the_range_are_read(tmp_path: Path) -> None:
         assert payloads(stored) == [b"%d" % index for index in range(4, 17)]
         assert (stored.position, stored.refusal) == (Position(LEDGER, 17), None)
         (request,) = lender.requests
-        assert request[:3] == (LEDGER, 4, 16)
+        assert request == (LEDGER, 4, 16, FIRST_BYTES)
 
 
 def test_ids_are_those_of_the_entries(tmp_path: Path) -> None:
@@ -139,7 +144,23 @@ def test_answers_may_be_short(tmp_path: Path) -> None:
         stored = range_of(lender, 0, 7)
         assert payloads(stored) == [b"%d" % index for index in range(7)]
         assert [each.first_entry_id for each in lender.requests] == [0, 2, 4, 6]
+        assert [each.limit_bytes for each in lender.requests] == [FIRST_BYTES, *[ASKED_BYTES] * 3]
     assert stored.refusal is None
+
+
+def test_the_broker_looks_for_more_while_entries_are_read(tmp_path: Path) -> None:
+    with lending(tmp_path, numbered(6), per_run=2) as lender:
+
+        def two_at_a_time(request: PlacesRequest) -> Answer:
+            last = min(request.last_entry_id, request.first_entry_id + 1)
+            return lender.usual_answer(request._replace(last_entry_id=last))
+
+        lender.answer = two_at_a_time
+        stored = range_of(lender, 0, 6)
+        stored.read_block()
+        stored.read_block()  # takes the second answer, which was asked for with the first
+        stored.close()
+    assert [each.first_entry_id for each in lender.requests] == [0, 2, 4]
 
 
 def test_what_is_in_no_file_is_left_to_the_broker(tmp_path: Path) -> None:
