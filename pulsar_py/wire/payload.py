@@ -20,9 +20,10 @@ Source: Commands in Pulsar; PIP-70 for the broker entry metadata.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from collections.abc import Sequence
 from enum import Enum
-from itertools import repeat
 from operator import itemgetter
 from struct import Struct
 from typing import Final, NamedTuple
@@ -59,6 +60,8 @@ _VALID = ChecksumStatus.VALID
 _WRONG = ChecksumStatus.WRONG
 _CHEAP_TO_COPY = 8192
 _COVERED = itemgetter(slice(CHECKSUM_BLOCK_SIZE, None))
+_CHECKSUM_OF = itemgetter(slice(CHECKSUM_BLOCK_SIZE))
+_EMPTY_BLOCK = MAGIC_CHECKSUM + bytes(CHECKSUM_BLOCK_SIZE - len(MAGIC_CHECKSUM))
 
 PARSED_WHOLE_BYTES: Final = 4096
 """The largest metadata that is parsed with its lists, which may have half as many elements."""
@@ -99,10 +102,21 @@ def has_no_wrong_checksum(entries: Sequence[bytes]) -> bool:
     if min(lengths, default=0) >= CHECKSUM_BLOCK_SIZE:
         is_copied = max(lengths) < _CHEAP_TO_COPY
         blocks = entries if is_copied else [memoryview(data) for data in entries]
-        sums = map(crc32c, map(_COVERED, blocks))
-        if list(map(_unpack_checksum, entries)) == list(zip(repeat(CHECKSUM_MAGIC_NUMBER), sums)):
+        sums = array("I", map(crc32c, map(_COVERED, blocks)))
+        if b"".join(map(_CHECKSUM_OF, entries)) == _checksum_blocks(sums):
             return True
     return all(verify_checksum(data) is not _WRONG for data in entries)
+
+
+def _checksum_blocks(sums: array[int]) -> bytearray:
+    """The checksum blocks of entries with these sums, one behind the other."""
+    if sys.byteorder == "little":
+        sums.byteswap()
+    packed = sums.tobytes()
+    blocks = bytearray(_EMPTY_BLOCK * len(sums))
+    for place in range(4):
+        blocks[len(MAGIC_CHECKSUM) + place :: CHECKSUM_BLOCK_SIZE] = packed[place::4]
+    return blocks
 
 
 def skip_broker_entry_metadata(data: EntryBytes) -> int:

@@ -50,6 +50,14 @@ def test_a_wrong_checksum_anywhere_in_a_run_is_found() -> None:
         assert not payload.has_no_wrong_checksum([bad, *good])
 
 
+def test_a_wrong_byte_in_a_run_of_entries_with_checksums_is_found() -> None:
+    others = [payload.encode_entry(metadata(), b"%d" % number) for number in range(20)]
+    assert payload.has_no_wrong_checksum([*others, PLAIN])
+    for place in range(2, len(PLAIN)):
+        bad = PLAIN[:place] + bytes((PLAIN[place] ^ 0x10,)) + PLAIN[place + 1 :]
+        assert not payload.has_no_wrong_checksum([*others, bad, PLAIN])
+
+
 @pytest.mark.parametrize("data", [PLAIN, WITH_BROKER])
 def test_a_right_checksum_is_valid(data: bytes) -> None:
     assert payload.verify_checksum(data) is ChecksumStatus.VALID
