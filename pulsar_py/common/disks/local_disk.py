@@ -46,6 +46,9 @@ POOL_THREADS_COUNT = 4
 RING_BYTES = 1024 * 1024
 """The most bytes that are copied on the loop to be written without a thread: about 0.1 ms."""
 
+CACHED_PLACES_COUNT = 32
+"""The most places of a file that are looked for in the page cache without a thread: 0.1 ms."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_BY_RING = (
     errno.EINVAL,
@@ -404,7 +407,14 @@ class _LocalReadFile(ReadFile):
         return await self._disk.run(_read, self._descriptor, offset, length)
 
     async def read_several(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        return await self._disk.run(_read_several, self._descriptor, places)
+        # As in `read_into`; the rest in one job.
+        found = _read_those_cached(self._descriptor, places[:CACHED_PLACES_COUNT])
+        if len(found) < len(places):
+            rest = places[len(found) :]
+            found += await self._disk.run(_read_several, self._descriptor, rest)
+        else:
+            await asyncio.sleep(0)
+        return found
 
     async def read_into(self, offset: int, memory: memoryview) -> int:
         # Bytes in the page cache are read on the loop: going to a thread and back costs as much as
@@ -484,6 +494,17 @@ def _read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> in
         return os.preadv(descriptor, [memory], offset, _NO_WAIT)
     except (OSError, OverflowError):  # Not cached, or a real error: the blocking read reports it.
         return 0
+
+
+def _read_those_cached(descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    """The bytes at the first of the places, up to one that the page cache does not have."""
+    found = []
+    for offset, length in places:
+        memory = bytearray(length)
+        if _read_what_is_cached(descriptor, offset, memoryview(memory)) < length:
+            break
+        found.append(bytes(memory))
+    return found
 
 
 def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:

@@ -105,9 +105,8 @@ class EntryPlaces:
                 if not await self._is_to_be_repeated(search):
                     break
         search.places.drop_unused()
-        for run in search.places.runs:
-            self.lent_entries_count += len(run.lengths)
-            self.lent_bytes += sum(run.lengths)
+        self.lent_entries_count += search.told_count
+        self.lent_bytes += search.told_bytes
         return search.places
 
     async def _is_to_be_repeated(self, search: _Search) -> bool:
@@ -167,6 +166,7 @@ class _Search:
         self.held_logs = held_logs
         self.places = Places()
         self.room_bytes = limits.size_bytes
+        self.told_count = self.told_bytes = 0
         self._last_entry_id = last_entry_id
         self._room_count = limits.entries_count
 
@@ -190,16 +190,34 @@ class _Search:
         path = log_path(location.log_id)
         lengths = checked_lengths(head, path, location, self.ledger_id, first_entry_id)
         start = self.entry_id - first_entry_id
+        head_end = location.offset + head_bytes(location.count)
+        size_bytes = location.length - head_bytes(location.count)
+        if start == 0 and self._has_room_for(location.count, size_bytes):
+            self._tell(PlacedRun(location.log_id, head_end, lengths), size_bytes)
+            return
         wanted = lengths[start : start + self._last_entry_id - self.entry_id + 1]
         taken = wanted[: self._fitting(wanted)]
-        if not taken:
+        if taken:
+            offset = head_end + sum(lengths[:start])
+            self._tell(PlacedRun(location.log_id, offset, taken), sum(taken))
+        if len(taken) < len(wanted):
             self.room_bytes = 0
-            return
-        offset = location.offset + head_bytes(location.count) + sum(lengths[:start])
-        self.places.runs.append(PlacedRun(location.log_id, offset, taken))
-        self.entry_id += len(taken)
-        self._room_count -= len(taken)
-        self.room_bytes = self.room_bytes - sum(taken) if len(taken) == len(wanted) else 0
+
+    def _has_room_for(self, count: int, size_bytes: int) -> bool:
+        return (
+            count <= self._last_entry_id - self.entry_id + 1
+            and count <= self._room_count
+            and size_bytes <= self.room_bytes
+        )
+
+    def _tell(self, run: PlacedRun, size_bytes: int) -> None:
+        count = len(run.lengths)
+        self.places.runs.append(run)
+        self.entry_id += count
+        self.told_count += count
+        self.told_bytes += size_bytes
+        self.room_bytes -= size_bytes
+        self._room_count -= count
 
     def _fitting(self, lengths: array[int]) -> int:
         """How many of the next entries may be told; of all of them together, the first always."""

@@ -723,3 +723,28 @@ async def test_a_file_lent_to_a_caller_who_is_gone_is_closed(
     (descriptor,) = opened
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+@pytest.mark.parametrize("cached_count", [0, 5, None])
+@pytest.mark.parametrize("count", [1, 5, 32, 33, 100])
+async def test_places_are_read_whether_or_not_they_are_in_the_page_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached_count: int | None, count: int
+) -> None:
+    disk = LocalDisk(tmp_path)
+    data = bytes(range(200))
+    await disk.replace("f", data)
+    real, calls = local_disk._read_what_is_cached, []
+
+    def read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> int:
+        calls.append(offset)
+        is_cached = cached_count is None or len(calls) <= cached_count
+        return real(descriptor, offset, memory) if is_cached else 0
+
+    monkeypatch.setattr(local_disk, "_read_what_is_cached", read_what_is_cached)
+    reader = await disk.open_read("f")
+    places = [(2 * number, 2) for number in range(count)]
+    assert await reader.read_several(places) == [data[at : at + 2] for at, _ in places]
+    looked_for = min(count, 32)
+    assert len(calls) == (looked_for if cached_count is None else min(looked_for, cached_count + 1))
+    await reader.close()
+    await disk.close()
