@@ -7,10 +7,10 @@ of up to 1,000: random bytes, not compressed, and rows of a log (`log_rows`), wh
 compresses with LZ4, as Spark does Parquet files with Snappy. Sessions of `local[1]` and `local[2]`
 take turns, each in a process of its own, and within each the loads do: the connector's rows into
 Spark's noop sink, the same rows from Parquet files by Spark's own reader, the same messages as
-tuples, both topic and Parquet files into Parquet files, and one batch over and over, the most that
-Spark takes of a source in Python. What counts are ratios within one run.
-CPU is that of the JVM, all its Python workers and, apart, of the broker. Before them, a topic of
-1 MB messages is read, for the memory of the largest Python worker.
+tuples, both topic and Parquet files into Parquet files, one batch over and over, the most that
+Spark takes of a source in Python, and "short-circuit", the topic read from the broker's files. What
+counts are ratios within one run. CPU is that of the JVM, all its Python workers and, apart, of the
+broker. Before them, a topic of 1 MB messages is read, for the memory of the largest Python worker.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ LARGE_COUNT = 400
 RETAINED = {"defaultRetentionSizeInMB": "-1", "defaultRetentionTimeInMinutes": "-1"}
 WORKER = "pyspark.daemon"
 BLOCK = 1000
+SHORT_CIRCUIT = "short-circuit"
+REPEATED = "one batch repeated"
+OF_REPEATED = {1: 0.85, 2: 0.7}
+"""What the topic is to have of the repeated batch's rate, by cores."""
 LOG = "log rows: "
 LOG_ROWS_COUNT = 20_000
 """Different rows of a log; each message has a number before one of them."""
@@ -63,6 +67,8 @@ class Job:
     growth: tuple[int, ...]
     rounds: int
     directory: str
+    # Of the broker that lends its files.
+    socket_path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +250,10 @@ class Session:
         }
         return self._spark.read.format(form).options(**(given | options)).load()
 
+    def _beside(self, prefix: str) -> Any:
+        options = {"shortCircuitSocketPath": self._job.socket_path}
+        return self._topic(1, self._job.rows, prefix=prefix, **options)
+
     def _measure(self, load: str, rows: int, work: Callable[[], None]) -> None:
         before, start = _tree(), time.perf_counter()
         with _watching() as megabytes:
@@ -279,7 +289,9 @@ class Session:
             self._beside_parquet(LOG, rows_of_log, f"{parquet}-log-{number}")
             self._drain("arrow, value alone", job.rows, frame.select("value"))
             self._drain("arrow, columns=__key", job.rows, self._topic(1, job.rows, columns="__key"))
-            self._drain("one batch repeated", job.rows, self._topic(1, job.rows, "pulsar-repeated"))
+            self._drain(REPEATED, job.rows, self._topic(1, job.rows, "pulsar-repeated"))
+            self._drain(SHORT_CIRCUIT, job.rows, self._beside(job.prefix))
+            self._drain(f"{LOG}{SHORT_CIRCUIT}", job.rows, self._beside(log_prefix(job.prefix)))
             self._drain("tuples", job.rows, self._topic(1, job.rows, "pulsar-tuples"))
             self._drain("arrow, 2 partitions", job.rows, self._topic(2, job.rows))
         for rows in job.growth:
@@ -332,7 +344,11 @@ def print_table(figures: list[Figures]) -> None:
             (f"{LOG}arrow", f"{LOG}parquet", 0.7),
             (f"{LOG}topic to parquet", f"{LOG}parquet to parquet", 0.7),
             ("arrow", "tuples", 1.7),
-            ("one batch repeated", "parquet", None),
+            (REPEATED, "parquet", None),
+            ("arrow", REPEATED, OF_REPEATED.get(cores)),
+            (SHORT_CIRCUIT, REPEATED, OF_REPEATED.get(cores)),
+            (SHORT_CIRCUIT, "parquet", None),
+            (f"{LOG}{SHORT_CIRCUIT}", f"{LOG}parquet", None),
         ):
             ratio = ratio_of(figures, cores, load, other)
             wanted = "" if aim is None else f" (aim {aim})"
@@ -370,8 +386,9 @@ def measure(target: Target, directory: Path, arguments: argparse.Namespace) -> l
     for cores in arguments.cores:
         growth = tuple(arguments.growth) if cores == max(arguments.cores) else ()
         job = Job(
-            url, admin_url, prefix, cores, arguments.rows, growth, arguments.rounds, str(directory)
-        )
+            url, admin_url, prefix, cores, arguments.rows, growth, arguments.rounds, str(directory),
+            target.settings["shortCircuitSocketPath"],
+        )  # fmt: skip
         print(f"local[{cores}]", file=sys.stderr, flush=True)
         before = target.cpu_seconds()
         figures += run_session(job)
@@ -433,11 +450,13 @@ def main() -> None:
 
     arguments.directory.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-spark-", dir=arguments.directory.resolve()))
-    target = start_ours(directory, RETAINED)
-    try:
-        figures = measure(target, directory, arguments)
-    finally:
-        target.stop()
+    with tempfile.TemporaryDirectory(prefix="lent-") as short:  # a socket's path is short
+        lends = {"shortCircuitSocketPath": f"{short}/lent", "flushInterval": "1000"}
+        target = start_ours(directory, RETAINED | lends)
+        try:
+            figures = measure(target, directory, arguments)
+        finally:
+            target.stop()
     print_table(figures)
     write_results(figures)
     shutil.rmtree(directory)

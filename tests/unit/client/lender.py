@@ -51,7 +51,9 @@ class Lender:
         per_run: int = 3,
         per_file: int = 6,
     ) -> None:
-        self.path = str(directory / "lender.socket")
+        # A short path: temporary directories may have long ones.
+        self._directory = os.open(directory, os.O_RDONLY)
+        self.path = f"/proc/{os.getpid()}/fd/{self._directory}/lender.socket"
         self.service_url = f"pulsar://127.0.0.1:{port}"
         self.greeting = encode_greeting(LendingBroker(here(), [("127.0.0.1", port)]))
         self.answer: Callable[[PlacesRequest], Answer] = self.usual_answer
@@ -94,6 +96,7 @@ class Lender:
         self._thread.join()
         for each in self._connections:
             each.close()
+        os.close(self._directory)
 
     def _serve(self) -> None:
         with suppress(OSError):
