@@ -9,7 +9,8 @@ where its ids are:
     MESSAGE        start | entry id | end
 
 What always holds: a command is alike only if its ids are as long and all its other bytes are the
-same, so that parsing it would give the same fields with these ids.
+same, and the one that is kept is encoded as protobuf itself does it, each field once and in order:
+so parsing would give the same fields with these ids.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ Found: TypeAlias = "tuple[CommandMessage | Receipt | None, tuple[int, int] | Non
 """A receipt; or a message and the ledger and entry id to read in place of its own; or neither."""
 NOTHING: Final[Found] = (None, None)
 
-_HEAD_SIZE: Final = 4  # the command's type, the tag of its message, and the size, which is one byte
+_MESSAGE_HEAD: Final = b"\x08\x09\x4a"  # the type, and the tag of the rest, whose size follows
+_RECEIPT_HEAD: Final = b"\x08\x07\x3a"  # likewise
+_HEAD_SIZE: Final = 4  # one of these, and that size, which is one byte
 _OWNER_TAG: Final = b"\x08"  # field 1 of both: the id of the producer or consumer
 _SEQUENCE_ID_TAG: Final = b"\x10"  # field 2 of SEND_RECEIPT
 _RECEIPT_ID_TAG: Final = b"\x1a"  # field 3 of SEND_RECEIPT: the message id
+_HIGHEST_TAG: Final = b"\x20"  # field 4 of SEND_RECEIPT: the highest sequence id
 _MESSAGE_ID_TAG: Final = b"\x12"  # field 2 of MESSAGE: the message id
 _LEDGER_ID_TAG: Final = b"\x08"  # within the message id
 _ENTRY_ID_TAG: Final = b"\x10"  # likewise
+_ALL_BITS: Final = (1 << 64) - 1  # of a number below zero, too
 _MORE: Final = 0x80
 """Set in each byte of a number but the last."""
 
@@ -74,11 +79,16 @@ class AlikeCommands:
         """Keep a MESSAGE that was parsed."""
         message_id = message.message_id
         ledger_id, entry_id = message_id.ledgerId, message_id.entryId
-        start = data[:_HEAD_SIZE] + _OWNER_TAG + varint(message.consumer_id) + _MESSAGE_ID_TAG
+        if not _is_short(data) or not ledger_id <= MAX_LONG >= entry_id:
+            return
+        head = _MESSAGE_HEAD + varint(len(data) - _HEAD_SIZE)
+        if not data.startswith(head) or data[_HEAD_SIZE:] != message.SerializeToString():
+            return
+        start = head + _OWNER_TAG + varint(message.consumer_id) + _MESSAGE_ID_TAG
         start += data[len(start) : len(start) + 1]  # the size of the message id
         start += _LEDGER_ID_TAG + varint(ledger_id) + _ENTRY_ID_TAG
         begin = start + varint(entry_id)
-        if _is_short(data) and ledger_id <= MAX_LONG >= entry_id and data.startswith(begin):
+        if data.startswith(begin):
             self._message = message
             self._ledger_id = ledger_id
             self._message_start = start
@@ -87,12 +97,19 @@ class AlikeCommands:
 
     def learn_receipt(self, data: bytes, receipt: Receipt) -> None:
         """Keep a SEND_RECEIPT that was parsed."""
-        start = data[:_HEAD_SIZE] + _OWNER_TAG + varint(receipt.producer_id) + _SEQUENCE_ID_TAG
-        sequence, entry = varint(receipt.sequence_id), varint(receipt.entry_id)
-        ledger = _LEDGER_ID_TAG + varint(receipt.ledger_id) + _ENTRY_ID_TAG
+        producer_id, sequence_id, ledger_id, entry_id, highest = receipt
+        is_small = (
+            sequence_id <= MAX_LONG and 0 <= ledger_id <= MAX_LONG and 0 <= entry_id <= MAX_LONG
+        )
+        if not _is_short(data) or not is_small:
+            return
+        head = _RECEIPT_HEAD + varint(len(data) - _HEAD_SIZE)
+        start = head + _OWNER_TAG + varint(producer_id) + _SEQUENCE_ID_TAG
+        sequence, entry = varint(sequence_id), varint(entry_id)
+        ledger = _LEDGER_ID_TAG + varint(ledger_id) + _ENTRY_ID_TAG
         middle = _RECEIPT_ID_TAG + varint(len(ledger) + len(entry)) + ledger
         begin = start + sequence + middle + entry
-        if _is_short(data) and data.startswith(begin):
+        if data in {begin, begin + _HIGHEST_TAG + varint(highest & _ALL_BITS)}:
             self._receipt = receipt
             self._receipt_start, self._middle = start, middle
             self._sequence_end = len(start) + len(sequence)
