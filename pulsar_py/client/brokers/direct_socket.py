@@ -31,11 +31,14 @@ def turn_of(loop: asyncio.AbstractEventLoop) -> AbstractContextManager[object] |
 
 
 def direct_socket(transport: asyncio.Transport) -> DirectSocket | None:
-    """That of a transport; None where it is not what writes to the socket."""
+    """That of a transport; None where it is not what writes to the socket, or none is left."""
     sock = transport.get_extra_info("socket")
     if sock is None or transport.get_extra_info("ssl_object") is not None:
         return None
-    return DirectSocket(transport, sock.fileno())
+    try:
+        return DirectSocket(transport, sock.fileno())
+    except OSError:  # the process has no descriptor for it: it is not needed
+        return None
 
 
 class DirectSocket:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Iterator
 
@@ -83,6 +85,16 @@ def test_there_is_none_where_the_transport_encrypts_or_has_no_socket(
 ) -> None:
     assert direct_socket(Transport(pair[0], ssl_object=object())) is None
     assert direct_socket(Transport(None)) is None
+
+
+def test_a_process_without_descriptors_does_without_it(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "dup", fail)
+    assert direct_socket(Transport(pair[0])) is None
 
 
 async def test_a_plain_loop_has_no_turns() -> None:
