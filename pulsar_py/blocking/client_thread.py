@@ -146,7 +146,11 @@ class ClientThread:
         self._posted.append(function)
         if not self._is_woken:
             self._is_woken = True
-            self.loop.call_soon_threadsafe(self._call_posted)
+            try:
+                self.loop.call_soon_threadsafe(self._call_posted)
+            except BaseException:  # Ctrl-C; raised again
+                self._is_woken = False
+                raise
 
     def call_between(self, function: Callable[[], T | None]) -> T | None:
         """As `TurnLoop.call_between`; None in a child of the thread's process."""
@@ -168,8 +172,15 @@ class ClientThread:
         """Raise where waiting would be for ever.
 
         Raises:
-            ClientError: This is the loop's own thread, or the thread of a broker's loop.
+            ClientError: This is the loop's own thread, or the thread of a broker's loop; or a send
+                of this thread was interrupted by a finalizer or by a handler of a signal.
         """
+        if self.loop.has_turn:
+            raise ClientError(
+                "a blocking call in a finalizer (`__del__`) or a handler of a signal, which"
+                " interrupts a send of the same thread, would wait for itself: have another thread"
+                " make the call"
+            )
         if threading.current_thread() is self._thread:
             raise ClientError(
                 "a blocking call in the client's own thread would wait for itself: interceptors,"

@@ -57,7 +57,8 @@ class HandOver:
         self._thread = thread
         self._producer = producer
         self._clock = SystemClock()
-        self._lock = threading.Lock()
+        # Taken again by a finalizer that sends, which may interrupt a send of its thread.
+        self._lock = threading.RLock()
         # Messages that the loop has not taken yet, and their payloads' bytes.
         self._outgoing = SendRun(self)
         self._outgoing_bytes = 0
@@ -91,21 +92,27 @@ class HandOver:
         # Hot path: produce in `make bench-client`.
         if wakes and (alone := self._try_alone(message)) is not None:
             return alone
-        with self._lock:
-            while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
-                self._make_room()
-            self._room_count -= 1
-            self._outgoing_bytes += size
-            run = self._outgoing
-            messages = run.messages
-            result = _new(SendResult)
-            result._run = run  # noqa: SLF001 - instead of its __init__
-            result._place = len(messages)  # noqa: SLF001 - as above
-            messages.append(message)
-            if self._is_due or not wakes:
-                return result
-            self._is_due = True
-        self._thread.post(self._on_due)
+        result = _new(SendResult)
+        has_to_wake = False
+        try:
+            with self._lock:
+                while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
+                    self._make_room()
+                self._room_count -= 1
+                self._outgoing_bytes += size
+                run = self._outgoing
+                messages = run.messages
+                result._run = run  # noqa: SLF001 - instead of its __init__
+                result._place = len(messages)  # noqa: SLF001 - as above
+                messages.append(message)
+                if self._is_due or not wakes:
+                    return result
+                self._is_due = has_to_wake = True
+            self._thread.post(self._on_due)
+        except BaseException:  # Ctrl-C; raised again
+            if has_to_wake:  # the next message does
+                self._is_due = False
+            raise
         return result
 
     def _try_alone(self, message: Outgoing) -> SendResult | None:
@@ -180,8 +187,8 @@ class HandOver:
 
     def _wait_unlocked(self, tell: Callable[[Signal], None]) -> None:
         signal = Signal()
-        self._lock.release()
         try:
+            self._lock.release()
             self._thread.check_may_wait()
             self._thread.post(lambda: tell(signal))
             signal.wait()

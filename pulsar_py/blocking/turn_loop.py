@@ -11,7 +11,9 @@ asks nothing of the loop: no timer, no callback, no transport.
 A thread never waits for the turn, so it may hold locks for which the loop waits. In the main thread
 the handlers of signals run between any two steps of Python. Ctrl-C raises, which the callee has to
 bear. Another handler may wait for the loop, which would wait for the turn: where there is one the
-main thread does not get the turn.
+main thread does not get the turn. So may a finalizer, which the garbage collector calls wherever
+something is allocated: a thread that has the turn does not get it again, and `has_turn` tells it
+not to wait.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class TurnLoop(uvloop.Loop):
         super().__init__()
         # Taken again where the loop's own work leads back to it; `release` knows who has it.
         self.turn: Final = RLock()
-        # The thread that runs it.
-        self._own_ident = -1
+        # The thread that runs it, and the one that is in `call_between`.
+        self._own_ident = self._holder = -1
         # The main thread; whether a signal may do more there than raise, as Ctrl-C does, and when
         # that was looked at.
         self._main_ident = main_thread().ident
@@ -63,6 +65,11 @@ class TurnLoop(uvloop.Loop):
         self._own_ident = get_ident()
         super().run_forever()
 
+    @property
+    def has_turn(self) -> bool:
+        """Whether this thread is in `call_between`: then it must not wait for the loop."""
+        return self._holder == get_ident()
+
     def call_between(self, function: Callable[[], T | None]) -> T | None:
         """What `function` returns, called here in a turn of its own; None if the loop is at work.
 
@@ -70,13 +77,20 @@ class TurnLoop(uvloop.Loop):
         """
         # Hot path: latency in `make bench-client`, blocking.
         ident = get_ident()
-        if ident == self._own_ident or (ident == self._main_ident and self._may_be_interrupted()):
+        if ident in {self._own_ident, self._holder} or (
+            ident == self._main_ident and self._may_be_interrupted()
+        ):
             return None
         turn = self.turn
         try:
-            return function() if turn.acquire(blocking=False) else None
+            if not turn.acquire(blocking=False):
+                return None
+            self._holder = ident
+            return function()
         finally:
             # By a plain call, which comes before whatever else interrupts this thread.
+            if self._holder == ident:
+                self._holder = -1
             try:  # noqa: SIM105 - a call of `suppress` could be interrupted
                 turn.release()
             except RuntimeError:  # it is the loop's
@@ -86,8 +100,10 @@ class TurnLoop(uvloop.Loop):
         now = _clock.monotonic_seconds()
         if now - self._looked_at > _HANDLERS_SECONDS:
             self._looked_at = now
-            handlers = set(map(signal.getsignal, signal.valid_signals()))
-            self._has_handlers = any(map(callable, handlers - {signal.default_int_handler}))
+            handlers = map(signal.getsignal, signal.valid_signals())
+            self._has_handlers = any(
+                callable(each) for each in handlers if each is not signal.default_int_handler
+            )
         return self._has_handlers
 
     def _in_turn(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:

@@ -238,6 +238,63 @@ def test_a_send_that_ctrl_c_interrupts_before_leaves_nothing(
     in_thread(lambda: alone(producer, b"last").result(30))
 
 
+def test_a_message_goes_out_though_ctrl_c_interrupted_the_wake_up_for_one_before(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = client.create_producer(topic)
+    loop = client._thread.loop
+    wake = loop.call_soon_threadsafe
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(*arguments: Any) -> object:
+        if interrupts:
+            raise interrupts.pop()
+        return wake(*arguments)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        producer.send_nowait(b"x", {"by": "the loop"})
+    done = threading.Event()
+    producer.send_nowait(b"x", {"by": "the loop"}).add_done_callback(lambda _: done.set())
+    assert done.wait(10)
+
+
+def test_a_finalizer_may_send_in_the_midst_of_a_send_but_not_wait(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    producer.send(b"first")
+    encode = EntryEncoder.encode_plain
+    results: list[blocking.SendResult] = []
+    errors: list[Exception] = []
+
+    def interrupted(self: EntryEncoder, *arguments: Any) -> Any:
+        if not results and threading.current_thread().name == "sender_0":
+            results.append(producer.send_nowait(b"from the finalizer"))
+            for wait in (lambda: producer.send(b"x"), results[0].result, producer.close):
+                try:
+                    wait()
+                except blocking.ClientError as error:
+                    errors.append(error)
+        return encode(self, *arguments)
+
+    monkeypatch.setattr(EntryEncoder, "encode_plain", interrupted)
+
+    def send() -> int:
+        sent_count = 0
+        while not results:
+            sent_count += 1
+            alone(producer, b"x").result(30)
+        return sent_count
+
+    sent_count = in_thread(send)
+    assert [str(each)[:31] for each in errors] == ["a blocking call in a finalizer "] * 3
+    assert results[0].result(30) is not None
+    received = [consumer.receive(30_000).data() for _ in range(sent_count + 2)]
+    assert received == [b"first", *[b"x"] * sent_count, b"from the finalizer"]
+
+
 def test_callbacks_run_in_the_loop_whoever_sent(client: blocking.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     producer.send(b"first")

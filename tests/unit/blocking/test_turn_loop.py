@@ -99,13 +99,38 @@ def test_it_is_given_back_whatever_ends_the_call(loop: TurnLoop) -> None:
     asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
 
 
+def test_a_thread_that_has_it_does_not_get_it_again(loop: TurnLoop) -> None:
+    # A finalizer may ask in the midst of what the thread does.
+    def ask() -> tuple[bool, bool | None, bool]:
+        return loop.has_turn, loop.call_between(lambda: True), loop.has_turn
+
+    assert in_thread(lambda: loop.call_between(ask)) == (True, None, True)
+    assert not loop.has_turn
+    assert between(loop)
+
+
+def test_a_thread_that_does_not_get_it_takes_nothing_from_the_one_that_has_it(
+    loop: TurnLoop,
+) -> None:
+    def ask() -> tuple[bool | None, bool]:
+        return between(loop), loop.has_turn
+
+    assert in_thread(lambda: loop.call_between(ask)) == (None, True)
+
+
 MAIN = """
 import signal, sys, time
 from pulsar_py.blocking.turn_loop import TurnLoop
 
 loop = TurnLoop()
 print(loop.call_between(lambda: "turn"))
-signal.signal(signal.SIGTERM, lambda *_: None)
+class Handler:
+    __hash__ = None  # as of a dataclass
+
+    def __call__(self, *_):
+        pass
+
+signal.signal(signal.SIGTERM, Handler())
 time.sleep(0.11)
 print(loop.call_between(lambda: "turn"))
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
