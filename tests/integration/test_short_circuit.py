@@ -17,6 +17,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pulsar_py.blocking import Client
+from pulsar_py.client.short_circuit.stored_range import StoredRange
+from pulsar_py.common.position import Position
 from pulsar_py.standalone import Broker
 from tests.interop.broker_process import BrokerProcess
 from tests.lent_logs import LogBorrower
@@ -139,6 +141,24 @@ def test_two_brokers_have_the_same_ledgers_and_say_who_they_are(tmp_path: Path, 
             assert not greeting.listens_on("127.0.0.1", broker.port + other.port - each.port)
             check(reader, wanted)
             reader.close()
+            ours = stored_bodies(at, each.service_url, wanted)
+            assert ours == [body for entries in wanted.values() for body in entries.values()]
+            for url in (broker.service_url, other.service_url):
+                if url != each.service_url:
+                    assert stored_bodies(at, url, wanted) == []
+
+
+def stored_bodies(path: Path, service_url: str, wanted: Bodies) -> list[bytes]:
+    """What the client reads from files, of the only ledger."""
+    ((ledger_id, entries),) = wanted.items()
+    first, end = Position(ledger_id, min(entries)), Position(ledger_id, max(entries) + 1)
+    stored = StoredRange(str(path), service_url, "persistent://public/default/t", first, end)
+    found: list[bytes] = []
+    while (runs := stored.read_block()) is not None:
+        found += [message.data() for run in runs for message in run]
+    assert found or "and the broker of the socket listens on" in str(stored.refusal)
+    stored.close()
+    return found
 
 
 def test_a_second_broker_at_the_same_path_does_not_start(tmp_path: Path, path: Path) -> None:
