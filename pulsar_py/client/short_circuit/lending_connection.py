@@ -2,7 +2,8 @@
 
 All calls block, for at most `TIMEOUT_SECONDS` each: they are made in a thread. A connection holds
 the files that it was lent until it is closed; a file that the broker deletes meanwhile stays
-readable.
+readable. Whoever else listens at the path gets nothing to decide: a socket of another user is not
+talked to, and what is no file, or more than an answer may have, ends the connection.
 
 Brokers give their ledgers the same ids, so it matters which one this is. `open` checks that the
 service URL leads here: each of its hosts is an address of this machine on which the broker says
@@ -16,16 +17,20 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pulsar_py.client.brokers.service_url import ServiceUrl, host_and_port
 from pulsar_py.common.errors import ClientError, RemoteProtocolError
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.network.unix_sockets import peer_user
 from pulsar_py.wire.short_circuit import (
     MAX_NEW_FILES,
     AnswerDecoder,
@@ -41,6 +46,8 @@ __all__ = ["LendingConnection", "NotLentError", "StoredRun"]
 
 TIMEOUT_SECONDS: Final = 5.0
 _BLOCK_BYTES: Final = 1 << 18
+_LEAST_SECONDS: Final = 0.001
+"""A time limit of zero would mean that nothing is waited for, with another error."""
 _INT_BYTES: Final = array("i").itemsize
 _ANCILLARY_BYTES: Final = socket.CMSG_SPACE(MAX_NEW_FILES * _INT_BYTES)
 _NOBODY: Final = {
@@ -52,6 +59,7 @@ _NOBODY: Final = {
 }
 """Errors of who connects to an address of which this machine has no listener, or no way there."""
 _NAMESPACE: Final = Path("/proc/self/ns/net")
+_ROOT: Final = 0
 
 
 class NotLentError(ClientError):
@@ -75,6 +83,7 @@ class LendingConnection:
         """Use a connected socket, and own it."""
         self._socket = connection
         self._path = path
+        self._clock = SystemClock()
         self._decoder = AnswerDecoder()
         self._received: list[FromBroker] = []
         # What was asked and not answered yet.
@@ -102,6 +111,7 @@ class LendingConnection:
             try:
                 connection.settimeout(TIMEOUT_SECONDS)
                 connection.connect(path)
+                _check_user(path, connection)
                 opened._greet(service_url)
             except (OSError, RemoteProtocolError) as error:
                 raise NotLentError(f"{path}: {error}") from error
@@ -171,23 +181,36 @@ class LendingConnection:
     def _take_files(self, numbers: Sequence[int]) -> None:
         """The descriptors that came are those of new files."""
         descriptors, self._descriptors = self._descriptors, []
-        known = {*self._files, *numbers}
-        if len(descriptors) != len(numbers) or len(known) < len(self._files) + len(numbers):
-            close_all(descriptors)
-            raise RemoteProtocolError(
-                f"{len(descriptors)} descriptors came for files {[*numbers]}, and files"
-                f" {sorted(self._files)} were there"
-            )
+        with OnFailure(partial(close_all, descriptors)):
+            known = {*self._files, *numbers}
+            if len(descriptors) != len(numbers) or len(known) < len(self._files) + len(numbers):
+                raise RemoteProtocolError(
+                    f"{len(descriptors)} descriptors came for files {[*numbers]}, and files"
+                    f" {sorted(self._files)} were there"
+                )
+            for number, descriptor in zip(numbers, descriptors, strict=True):
+                mode = os.fstat(descriptor).st_mode
+                if not stat.S_ISREG(mode):  # a device or a pipe may never have the bytes
+                    raise RemoteProtocolError(f"{stat.filemode(mode)} came for file {number}")
         self._files.update(zip(numbers, descriptors, strict=True))
 
     def _receive(self) -> FromBroker:
         """The next thing that the broker says."""
+        deadline = self._clock.monotonic_seconds() + TIMEOUT_SECONDS
         while not self._received:
+            # Of the whole frame: a byte now and then does not keep it waiting.
+            left = deadline - self._clock.monotonic_seconds()
+            self._socket.settimeout(max(left, _LEAST_SECONDS))
             # `socket.recv_fds` would drop the flag, and child processes inherit the descriptors.
             data, ancillary, flags, _ = self._socket.recvmsg(
                 _BLOCK_BYTES, _ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC
             )
             self._descriptors += _descriptors_of(ancillary)
+            if len(self._descriptors) > MAX_NEW_FILES:
+                raise RemoteProtocolError(
+                    f"{len(self._descriptors)} descriptors came with an answer, at most"
+                    f" {MAX_NEW_FILES} do"
+                )
             if flags & socket.MSG_CTRUNC:
                 raise RemoteProtocolError(
                     "not all files could be received; is the limit of open files too low?"
@@ -216,6 +239,20 @@ def close_all(descriptors: Iterable[int]) -> None:
     for each in descriptors:
         with suppress(OSError):
             os.close(each)
+
+
+def _check_user(path: str, connection: socket.socket) -> None:
+    """Check that whoever listens may be a broker that serves this user.
+
+    Another user could have put a socket of his own where nobody listened, and would say what is in
+    the topics. Root is served by brokers of any user.
+    """
+    own, listening = os.geteuid(), peer_user(connection)
+    if own != _ROOT and listening not in {own, _ROOT}:
+        raise NotLentError(
+            f"{path}: user {listening} listens there, which lends nothing to user {own}: expected"
+            " a broker of the same user"
+        )
 
 
 def _check_url(path: str, service_url: str, broker: LendingBroker) -> None:

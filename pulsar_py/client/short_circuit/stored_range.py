@@ -120,9 +120,12 @@ class StoredRange:
             count += 1
         if count < len(lengths):
             self._places.appendleft(StoredRun(run.descriptor, run.offset + size, lengths[count:]))
+        # Before memory is taken for a large entry: a wrong length may be 2 GB.
+        if size > BLOCK_BYTES and os.fstat(run.descriptor).st_size < run.offset + size:
+            raise _past_end(run.offset, size)
         block = self._memory.take(size)
         if os.preadv(run.descriptor, [block], run.offset) < size:
-            raise EOFError(f"the file ends within {size} bytes at {run.offset}")
+            raise _past_end(run.offset, size)
         return self._decode(block, lengths[:count])
 
     def _decode(self, block: memoryview, lengths: Sequence[int]) -> list[Messages]:
@@ -156,3 +159,7 @@ class StoredRange:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _past_end(offset: int, size: int) -> EOFError:
+    return EOFError(f"the file ends within {size} bytes at {offset}")

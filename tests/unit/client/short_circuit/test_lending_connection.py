@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -189,7 +191,7 @@ def lent(count: int, *numbers: int, files: int | None = None, of: int = 0) -> An
     runs = [LentRun(of, 0, array("I", [3] * count))] if count else []
     answer = encode_answer(PlacesAnswer(7, 0, runs, numbers))
     count = len(numbers) if files is None else files
-    return answer, [os.open("/dev/zero", os.O_RDONLY) for _ in range(count)]
+    return answer, [os.open(__file__, os.O_RDONLY) for _ in range(count)]
 
 
 ANSWERS: dict[str, tuple[Callable[[PlacesRequest], Answer], str]] = {
@@ -214,6 +216,85 @@ def test_a_wrong_answer_is_an_error_and_leaves_no_descriptor(
     lender.answer, text = ANSWERS[name]
     with pytest.raises(NotLentError, match=text):
         ask(connection, 7, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["c", "d", "p"])
+def test_what_is_no_file_is_not_read(
+    lender: Lender, connection: LendingConnection, tmp_path: Path, kind: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    paths = {"c": Path("/dev/zero"), "d": tmp_path, "p": tmp_path / "pipe"}
+    descriptor = os.open(paths[kind], os.O_RDONLY | os.O_NONBLOCK)
+    lender.answer = lambda _: (lent(1, 0, files=0)[0], [descriptor])
+    with pytest.raises(NotLentError, match=rf": {kind}[rwx-]{{9}} came for file 0"):
+        ask(connection, 7, 0, 0)
+
+
+def raw(talk: Callable[[socket.socket], None]) -> tuple[LendingConnection, threading.Thread]:
+    """A connection to whoever talks in a thread, after a greeting."""
+    mine, other = socket.socketpair()
+
+    def run() -> None:
+        with other, suppress(OSError):
+            talk(other)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return LendingConnection(mine, "path"), thread
+
+
+def test_descriptors_without_end_are_not_taken() -> None:
+    before = descriptors_count()
+
+    def talk(other: socket.socket) -> None:
+        for byte in encode_answer(PlacesAnswer(7, 0, [LentRun(0, 0, array("I", [1] * 200))])):
+            socket.send_fds(other, [bytes([byte])], [0] * 5)
+
+    connection, thread = raw(talk)
+    try:
+        with pytest.raises(NotLentError, match="20 descriptors came with an answer, at most 16"):
+            ask(connection, 7, 0, 500)
+    finally:
+        connection.close()
+        thread.join()
+    assert descriptors_count() <= before
+
+
+def test_a_byte_now_and_then_does_not_keep_an_answer_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lending_connection, "TIMEOUT_SECONDS", 0.2)
+    ended = threading.Event()
+
+    def talk(other: socket.socket) -> None:
+        for byte in encode_answer(PlacesAnswer(7, 0, [LentRun(0, 0, array("I", [1] * 500))])):
+            other.sendall(bytes([byte]))
+            if ended.wait(0.02):
+                break
+
+    connection, thread = raw(talk)
+    try:
+        with pytest.raises(NotLentError, match="timed out"):
+            ask(connection, 7, 0, 500)
+    finally:
+        ended.set()
+        connection.close()
+        thread.join()
+
+
+def test_a_socket_of_another_user_is_not_talked_to(
+    lender: Lender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening = [os.geteuid()]
+    monkeypatch.setattr(lending_connection, "peer_user", lambda _: listening[0])
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    for listening[0] in (1234, 0):
+        opened(lender).close()
+    listening[0] = 4321
+    with pytest.raises(NotLentError, match=r"user 4321 listens there, .* user 1234"):
+        opened(lender)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    opened(lender).close()  # root is served by brokers of any user
 
 
 def test_a_file_that_comes_again_is_an_error(lender: Lender, connection: LendingConnection) -> None:

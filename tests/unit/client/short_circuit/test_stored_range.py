@@ -18,6 +18,7 @@ from pulsar_py.client.short_circuit.stored_range import (
     FIRST_BYTES,
     StoredRange,
 )
+from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.common.position import Position
 from pulsar_py.wire.short_circuit import (
     LentRun,
@@ -209,17 +210,44 @@ def test_a_file_that_was_cut_ends_the_range(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_read_ends_the_range(tmp_path: Path) -> None:
     with lending(tmp_path, numbered(2)) as lender:
 
-        def directory(request: PlacesRequest) -> Answer:
+        def unreadable(request: PlacesRequest) -> Answer:
             runs = [LentRun(0, 0, array("I", [10]))]
             answer = PlacesAnswer(request.ledger_id, request.first_entry_id, runs, [0])
-            return encode_answer(answer), [os.open(tmp_path, os.O_RDONLY)]
+            return encode_answer(answer), [os.open(lender.files[0], os.O_WRONLY)]
 
-        lender.answer = directory
+        lender.answer = unreadable
         stored = range_of(lender, 0, 2)
         assert payloads(stored) == []
     assert stored.position == Position(LEDGER, 0)
     assert stored.refusal is not None
-    assert "reading entry 7:0: [Errno 21]" in stored.refusal
+    assert "reading entry 7:0: [Errno 9]" in stored.refusal
+
+
+def test_a_length_beyond_the_file_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    take = ReusedMemory.take
+
+    def noted(memory: ReusedMemory, size: int) -> memoryview:
+        taken.append(size)
+        return take(memory, size)
+
+    monkeypatch.setattr(ReusedMemory, "take", noted)
+    with lending(tmp_path, numbered(2)) as lender:
+
+        def huge(request: PlacesRequest) -> Answer:
+            _, descriptors = lender.usual_answer(request)
+            runs = [LentRun(0, 0, array("I", [2**31 - 1]))]
+            answer = PlacesAnswer(request.ledger_id, request.first_entry_id, runs, [0])
+            return encode_answer(answer), descriptors
+
+        lender.answer = huge
+        stored = range_of(lender, 0, 2)
+        assert payloads(stored) == []
+    assert taken == []
+    assert stored.refusal is not None
+    assert "the file ends within 2147483647 bytes at 0" in stored.refusal
 
 
 def test_a_refusal_says_why(tmp_path: Path) -> None:
