@@ -49,6 +49,9 @@ class Piece(NamedTuple):
     topic: str
     start: Position
     end: Position
+    has_known_ledgers: bool = True
+    """Whether the topic is known to have the ledgers between; else a user or a checkpoint has named
+    them, and they may be those of another topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +279,7 @@ def split(
         return []
     extents = list(layout.extents(start, end))
     if not extents:
-        return [Piece(layout.topic, start, end)]
+        return [Piece(layout.topic, start, end, has_known_ledgers=False)]
     total = layout.backlog(start, end).size_bytes
     target = max(min(max_bytes, math.ceil(total / max(min_pieces, 1))), 1)
     pieces = []
@@ -304,7 +307,7 @@ def split_evenly(
         return []
     extents = list(layout.extents(start, end))
     if not extents:
-        return [Piece(layout.topic, start, end)]
+        return [Piece(layout.topic, start, end, has_known_ledgers=False)]
     target = math.ceil(sum(last - first for _, first, last in extents) / max(min_pieces, 1))
     pieces = []
     for ledger, first, last in extents:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from contextlib import closing
-from functools import cache
+from functools import lru_cache
 
 from pulsar_py.client.short_circuit.stored_range import StoredRange
 from pulsar_py.common.position import Position
@@ -30,15 +30,18 @@ def stored_runs(path: str, service_url: str, piece: Piece) -> Generator[Run, Non
     """The messages of a piece that can be read from files, in order, in runs.
 
     Returns the first entry that has to come from the broker, or the piece's end. That is the
-    piece's start where nothing is lent, or the piece may have entries of several ledgers.
+    piece's start where nothing is lent, or the piece may have entries of several ledgers, or of
+    other topics: the broker is asked for a ledger, whoever has it.
 
     Args:
         path: The broker's socket.
         service_url: Has to lead to the same broker; else nothing is read.
         piece: What a task reads.
     """
-    if piece.start.entry_id < 0 or piece.start.ledger_id != piece.end.ledger_id:
-        return piece.start
+    start = piece.start
+    is_of_one_ledger = start.entry_id >= 0 and start.ledger_id == piece.end.ledger_id
+    if not piece.has_known_ledgers or not is_of_one_ledger:
+        return start
     stored = StoredRange(path, service_url, piece.topic, piece.start, piece.end)
     with closing(stored):
         while (runs := stored.read_block()) is not None:
@@ -50,7 +53,7 @@ def stored_runs(path: str, service_url: str, piece: Piece) -> Generator[Run, Non
     return stored.position
 
 
-@cache
+@lru_cache(maxsize=1000)
 def _warn(refusal: str) -> None:
     """Say why nothing is lent, once for each reason: a query has many pieces."""
     logger.warning(

@@ -11,6 +11,7 @@ from pulsar_py.spark.planning.pieces import (
     Backlog,
     DataLoss,
     LedgerExtent,
+    Piece,
     TopicLayout,
     admit,
     split,
@@ -66,6 +67,7 @@ def test_pieces_cover_the_range_once_and_in_order(
     assert covered == between(entries, start, end)
     known = bool(covered)
     assert all(piece.start.ledger_id == piece.end.ledger_id for piece in pieces if known)
+    assert all(piece.has_known_ledgers == known for piece in pieces)
 
 
 @given(layouts(), POSITIONS, st.integers(1, 20), st.integers(1, 3000))
@@ -137,7 +139,8 @@ def test_an_unknown_layout_is_one_piece() -> None:
     assert (layout.start, layout.end) == (EARLIEST, Position(4, 2))
     assert layout.normalize(Position(3, 9)) == Position(3, 9)
     pieces = split(layout, Position(0, 0), layout.end, max_bytes=1)
-    assert [(piece.start, piece.end) for piece in pieces] == [(Position(0, 0), Position(4, 2))]
+    assert pieces == [Piece("t", Position(0, 0), Position(4, 2), has_known_ledgers=False)]
+    assert split_evenly(layout, Position(0, 0), layout.end) == pieces
 
 
 def test_a_topic_without_entries_starts_and_ends_in_its_last_ledger() -> None:

@@ -80,6 +80,14 @@ def test_a_piece_that_may_have_several_ledgers_is_not_begun(tmp_path: Path, want
     assert (messages, position) == ([], wanted.start)
 
 
+def test_a_ledger_that_may_be_another_topic_s_is_not_read(tmp_path: Path) -> None:
+    wanted = piece(0, 5)._replace(has_known_ledgers=False)
+    with Lender(tmp_path, ENTRIES) as lender:
+        messages, position = read(lender, wanted)
+        assert lender.requests == []
+    assert (messages, position) == ([], wanted.start)
+
+
 def test_where_nobody_lends_one_line_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
