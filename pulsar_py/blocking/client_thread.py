@@ -152,10 +152,6 @@ class ClientThread:
                 self._is_woken = False
                 raise
 
-    def call_between(self, function: Callable[[], T | None]) -> T | None:
-        """As `TurnLoop.call_between`; None in a child of the thread's process."""
-        return None if self.is_forked else self.loop.call_between(function)
-
     def _call_posted(self) -> None:
         self._is_woken = False  # first: what is posted from here on wakes the loop again
         posted = self._posted
@@ -304,6 +300,7 @@ def _in_child() -> None:
     _lock = threading.Lock()  # another thread may have held it
     if _current is not None:
         _current.is_forked = True
+        _current.loop.lends_turns = False
         _forgotten.append(_current)
         _current = None
 

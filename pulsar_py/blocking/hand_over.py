@@ -118,7 +118,7 @@ class HandOver:
     def _try_alone(self, message: Outgoing) -> SendResult | None:
         if self._is_due or message.__class__ is not bytes:
             return None
-        return self._thread.call_between(partial(self._send_alone, message))
+        return self._thread.loop.call_between(partial(self._send_alone, message))
 
     def _send_alone(self, payload: bytes) -> SendResult | None:
         """Send a message from this thread, in a turn of the loop; None if the loop has to do it."""
@@ -128,12 +128,12 @@ class HandOver:
                 return None
             if self._room_count <= 0:
                 self._count_room()
-            inner = self._producer.submit_alone(payload) if self._room_count > 0 else None
-            if inner is None:
+            sends = self._producer.submit_alone(payload) if self._room_count > 0 else None
+            if sends is None:
                 return None
             self._room_count -= 1
         run = SendRun(self)
-        run.submitted([inner._parts])  # noqa: SLF001 - its other half
+        run.submitted((sends,))
         result = _new(SendResult)
         result._run = run  # noqa: SLF001 - instead of its __init__
         result._place = 0  # noqa: SLF001 - as above
@@ -206,7 +206,7 @@ class HandOver:
             if result.is_of(self._outgoing):  # usually: no wake-up for it
                 result.observe(observer)
                 return
-        if not self._thread.call_between(partial(self._observe_alone, result, observer)):
+        if not self._thread.loop.call_between(partial(self._observe_alone, result, observer)):
             self._thread.post(lambda: result.observe(observer))
 
     def _observe_alone(self, result: SendResult, observer: Callable[[], None]) -> bool:

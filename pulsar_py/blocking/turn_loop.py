@@ -54,6 +54,8 @@ class TurnLoop(uvloop.Loop):
         self.turn: Final = RLock()
         # The thread that runs it, and the one that is in `call_between`.
         self._own_ident = self._holder = -1
+        # False in a child of the process that it runs in.
+        self.lends_turns = True
         # The main thread; whether a signal may do more there than raise, as Ctrl-C does, and when
         # that was looked at.
         self._main_ident = main_thread().ident
@@ -77,8 +79,10 @@ class TurnLoop(uvloop.Loop):
         """
         # Hot path: latency in `make bench-client`, blocking.
         ident = get_ident()
-        if ident in {self._own_ident, self._holder} or (
-            ident == self._main_ident and self._may_be_interrupted()
+        if (
+            not self.lends_turns
+            or ident in {self._own_ident, self._holder}
+            or (ident == self._main_ident and self._may_be_interrupted())
         ):
             return None
         turn = self.turn

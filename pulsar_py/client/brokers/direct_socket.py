@@ -44,19 +44,15 @@ def direct_socket(transport: asyncio.Transport) -> DirectSocket | None:
 class DirectSocket:
     """A second descriptor of a transport's socket. Owned by the ClientCnx."""
 
-    __slots__ = ("_socket", "_transport")
+    __slots__ = ("_socket", "transport")
 
     def __init__(self, transport: asyncio.Transport, file_number: int) -> None:
         """Of that transport and its socket's descriptor."""
-        self._transport = transport
+        # Must hold nothing that was written before, when something is sent.
+        self.transport = transport
         # Of its own: the loop closes the transport's by itself, and its number may be used again.
         self._socket = socket.socket(fileno=os.dup(file_number))
         self._socket.setblocking(False)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether the transport holds nothing that has to be written before."""
-        return not self._transport.get_write_buffer_size()
 
     def send(self, buffers: Sequence[Buffer]) -> bytes:
         """Write what the socket takes; returns the rest, for the transport.

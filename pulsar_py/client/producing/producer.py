@@ -385,7 +385,7 @@ class Producer(ABC, Generic[T_contra]):
     def watch_room(self, on_room: Callable[[], None] | None) -> None:
         """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
 
-    def submit_alone(self, payload: bytes) -> SendResult | None:
+    def submit_alone(self, payload: bytes) -> PlainSends | None:
         """Accept a message that has nothing but a payload, and write it, without the loop's help.
 
         For a thread that has taken the loop's turn while it waits. None, and nothing was accepted,

@@ -219,7 +219,7 @@ class TopicProducer(Producer[T_contra]):
         permits.used += 1
         return self._batcher.post_plain(payload, size)
 
-    def submit_alone(self, payload: bytes) -> SendResult | None:
+    def submit_alone(self, payload: bytes) -> PlainSends | None:
         """As `Producer.submit_alone`."""
         # Hot path: latency in `make bench-client`, blocking.
         size, permits, memory = len(payload), self._permits, self._memory
@@ -237,7 +237,7 @@ class TopicProducer(Producer[T_contra]):
         permits.used += 1
         memory.current_bytes += size
         try:
-            return self._batcher.post_plain(payload, size)
+            return self._batcher.post_alone(payload, size), -1, 1
         except BaseException:  # Ctrl-C, between any two steps; raised again
             if outbox.pending_count == pending_count:
                 permits.used -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -522,6 +522,49 @@ async def test_who_gathers_until_the_flush_is_asked_once_and_in_order(
         cnx.before_flush(lambda: asked.append(cnx.is_connected))
         await asyncio.sleep(0)
         assert asked == [True, False]
+
+
+class Direct:
+    """The socket that a thread writes to; takes so many bytes of what it gets."""
+
+    def __init__(self, transport: object, taken_bytes: int) -> None:
+        self.transport = transport
+        self.taken_bytes = taken_bytes
+
+    def send(self, buffers: list[bytes]) -> bytes:
+        return b"".join(buffers)[self.taken_bytes :]
+
+    def close(self) -> None:
+        """It has nothing to close."""
+
+
+@simulated
+async def test_a_thread_writes_only_where_nothing_has_to_be_written_before(
+    broker: ScriptedBroker,
+) -> None:
+    async with Connected(broker) as cnx:
+        assert not cnx.writes_alone  # this loop has no turns
+        transport = Mock(get_write_buffer_size=lambda: 0)
+        cnx._direct = Direct(transport, 3)
+        assert cnx.writes_alone
+        transport.get_write_buffer_size = lambda: 1
+        assert not cnx.writes_alone
+        transport.get_write_buffer_size = lambda: 0
+        cnx.write((b"1",))
+        assert not cnx.writes_alone
+        written: list[bytes] = []
+        with patch.object(cnx, "_transport", Mock(writelines=written.extend)):
+            await asyncio.sleep(0)
+            assert written == [b"1"]
+            cnx.write_alone((b"abc",))
+            assert not cnx.writes_alone  # one after each read or flush
+            cnx.write((b"2",))
+            await asyncio.sleep(0)
+            cnx.write_alone((b"abcd", b"e"))
+            cnx.write((b"3",))
+            cnx._direct = None
+            await asyncio.sleep(0)
+        assert written == [b"1", b"2", b"de", b"3"]
 
 
 @simulated

@@ -18,13 +18,9 @@ class Transport:
 
     def __init__(self, sock: socket.socket | None, ssl_object: object = None) -> None:
         self.infos = {"socket": sock, "ssl_object": ssl_object}
-        self.buffered_bytes = 0
 
     def get_extra_info(self, name: str) -> object:
         return self.infos[name]
-
-    def get_write_buffer_size(self) -> int:
-        return self.buffered_bytes
 
 
 @pytest.fixture
@@ -66,17 +62,6 @@ def test_a_broken_socket_is_the_transports_to_report(
     direct = direct_socket(Transport(ours))
     theirs.close()
     assert direct.send([b"ab", b"c"]) == b"abc"
-    direct.close()
-
-
-def test_it_is_free_while_the_transport_holds_nothing(
-    pair: tuple[socket.socket, socket.socket],
-) -> None:
-    transport = Transport(pair[0])
-    direct = direct_socket(transport)
-    assert direct.is_free
-    transport.buffered_bytes = 1
-    assert not direct.is_free
     direct.close()
 
 
