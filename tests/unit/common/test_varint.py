@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pulsar_py.common.varint import varint, varints_in_row
+from pulsar_py.common.varint import varint, varint_of_time, varints_in_row
 from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 
 
@@ -17,3 +19,9 @@ def test_it_is_what_protobuf_writes(number: int) -> None:
 def test_numbers_in_a_row_are_encoded_as_each_alone(first: int, count: int) -> None:
     expected = [varint(number) for number in range(first, first + count)]
     assert varints_in_row(first, count) == expected
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_that_of_a_time_is_the_same(number: int) -> None:
+    assert varint_of_time(number) == varint(number)
+    assert varint_of_time(number ^ 1) == varint(number ^ 1)  # the one before or behind it

@@ -53,6 +53,19 @@ def test_a_plain_message(size: int) -> None:
     assert entry.payload == b"x" * size
 
 
+def test_plain_messages_are_framed_as_by_protobuf_whatever_came_before() -> None:
+    made = encoder()
+    for schema_version in (b"", b"\x00\x07"):
+        made.registered("p", schema_version)
+        for sequence_id in (0, 127, 128, 129, 2**62):
+            for time in (1, 127, 128, 1_700_000_000_000, 1_700_000_000_127, 1_700_000_000_128):
+                for size in (5, 6, 100_000):
+                    frame = made.encode_plain(bytes(size), sequence_id, time)
+                    drafted = made.draft(message(bytes(size)), sequence_id, time)
+                    whole = made.frame(drafted, drafted.metadata, drafted.body)
+                    assert b"".join(frame) == b"".join(whole)
+
+
 @pytest.mark.parametrize("schema_version", [b"", b"\x00\x07"])
 @pytest.mark.parametrize("first", [0, 126, 16_382, 2**62])
 def test_plain_messages_together_are_framed_as_each_alone(
