@@ -117,6 +117,10 @@ class AlikeCommands:
             self._receipt_end = data[len(begin) :]
             self._receipt_size = len(data)
 
+    def is_receipt(self, data: bytes) -> bool:
+        """Whether a command is a SEND_RECEIPT for the same producer as the one it knows."""
+        return len(data) == self._receipt_size and data.startswith(self._receipt_start)
+
     def find(self, data: bytes) -> Found:
         """What a command says that is like one of the two; `NOTHING` of any other one."""
         # Hot path: latency in `make bench-client`.

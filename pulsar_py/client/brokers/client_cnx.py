@@ -186,6 +186,14 @@ class ClientCnx(asyncio.BufferedProtocol):
             frames = self._frames.received(nbytes)
             if frames or nbytes >= _PROGRESS_BYTES:
                 self._keep_alive.is_waiting = False
+            if len(frames) == _ALONE_COUNT and self._is_receipt_and_message(*frames):
+                # The message first, which is waited for more often; it is handed over before the
+                # receipt is looked at.
+                self._take(frames[1:], touched)
+                for handler in touched:
+                    handler.on_batch_end()
+                touched.clear()
+                frames = frames[:1] if self._closed_reason is None else ()
             self._take(frames, touched)
         except ProtocolError as error:
             if not self.protocol_version and FOREIGN in str(error):  # no broker's first words
@@ -200,9 +208,11 @@ class ClientCnx(asyncio.BufferedProtocol):
                 extra={"broker": self.remote_address},
             )
             self._close_abruptly(f"failed on our side: {error!r}")
-        # The last one first: a receipt comes before its message, which is waited for more often.
-        for handler in reversed(touched):
+        for handler in touched:
             handler.on_batch_end()
+
+    def _is_receipt_and_message(self, first: ReceivedFrame, second: ReceivedFrame) -> bool:
+        return first[1] is None and second[1] is not None and self._alike.is_receipt(first[0])
 
     def _take(self, frames: Sequence[ReceivedFrame], touched: Touched) -> None:
         # Hot path: consume and produce in `make bench-client`.

@@ -77,6 +77,7 @@ def test_a_receipt_like_the_last_one_has_its_own_ids(  # noqa: PLR0917 - as abov
     alike = AlikeCommands()
     alike.learn_receipt(data, last)
     assert alike.find(data) == (last, None)
+    assert alike.is_receipt(data)
     found = alike.find(receipt(other))
     if sizes(last) == sizes(other):
         assert found == (other, None)
@@ -103,13 +104,15 @@ def test_what_differs_in_anything_else_is_left_to_the_parser() -> None:
         message(1, 7, 200, redelivery_count=1)[0],
         message(1, 7, 200, ack_set=(5,))[0],
         data[:-1] + b"\x02",
-        receipt(Receipt(2, 200, 7, 200)),
         receipt(Receipt(1, 200, 8, 200)),
         receipt(Receipt(1, 200, 7, 200, 300)),
         receipt(Receipt(1, 20, 7, 20000)),
         receipt(Receipt(1, 20000, 7, 20)),
     ):
         assert alike.find(other) is NOTHING
+    assert alike.find(receipt(Receipt(2, 200, 7, 200))) is NOTHING
+    assert not alike.is_receipt(receipt(Receipt(2, 200, 7, 200)))
+    assert not alike.is_receipt(data)
 
 
 def test_bytes_that_are_no_number_where_an_id_should_be_are_left_to_the_parser() -> None:
