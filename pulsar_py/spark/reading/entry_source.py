@@ -39,7 +39,7 @@ from pulsar_py.client.messages.message import EntryKey, EntryMetadata, Message
 from pulsar_py.client.receiving.chunk_assembly import ChunkListener
 from pulsar_py.client.receiving.incoming_queue import ProblemListener
 from pulsar_py.client.receiving.received_batch import ReceivedBatch
-from pulsar_py.client.shared.enums import SubscriptionMode
+from pulsar_py.client.shared.enums import ConsumerCryptoFailureAction, SubscriptionMode
 from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
@@ -374,6 +374,8 @@ class BrokerEntrySource:
             receiver_queue_size=queue_messages,
             is_read_compacted=self._is_compacted,
             crypto_key_reader=self._crypto_key_reader,
+            # Told to `on_problem`; with FAIL they would use up the permits, and nothing more come.
+            crypto_failure_action=ConsumerCryptoFailureAction.DISCARD,
             # No chunked message may be given up: the limits are off.
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,

@@ -15,7 +15,7 @@ from pulsar_py.common.errors import ClientTimeoutError, SchemaSerializationError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
+from pulsar_py.proto.PulsarApi_pb2 import EncryptionKeys, MessageMetadata, SingleMessageMetadata
 from pulsar_py.spark.planning.pieces import Piece
 from pulsar_py.spark.reading.entry_source import (
     BrokerEntrySource,
@@ -124,6 +124,7 @@ UNUSABLE = {
     "counts": batch([b"a"] * 5, num_messages_in_batch=6),
     "compression": single(b"x", compression=2, uncompressed_size=999_000_000),
     "checksum": single(b"abc")[:-1],
+    "encrypted": single(b"abc", encryption_keys=[EncryptionKeys(key="k", value=b"v")]),
 }
 
 
@@ -177,6 +178,22 @@ async def test_what_can_t_be_used_may_be_left_out_with_a_warning(
     assert [each.data() for each in messages] == [b"0", b"0"]
     (record,) = [each for each in caplog.records if each.message == "entries can't be used"]
     assert vars(record)["dropped"] == 2
+
+
+@pytest.mark.parametrize("name", list(UNUSABLE))
+async def test_more_than_a_queue_of_what_can_t_be_used_does_not_stop_a_piece(
+    broker: Broker, client: Client, name: str
+) -> None:
+    (first,) = await publish(client, 1)
+    for _ in range(2 * QueueSize.PROBE):
+        await append(broker, UNUSABLE[name])
+    (last,) = await publish(client, 1)
+    start = Position(first.ledger_id, first.entry_id + 1)
+    end = Position(last.ledger_id, last.entry_id + 1)
+    messages = await read(source(client, drops_unusable=True), start, end)
+    assert [each.message_id().position for each in messages] == [last]
+    with pytest.raises(SchemaSerializationError, match=f"entry {start}: "):
+        await read(source(client), start, end)
 
 
 async def test_an_end_that_does_not_exist_yet_ends_with_the_topic(client: Client) -> None:
