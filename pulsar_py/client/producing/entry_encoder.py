@@ -164,10 +164,12 @@ class EntryEncoder:
 
     def _begin_plain(self, sizes: tuple[int, int, int]) -> None:
         """Set `_start` and `_head` for a payload, a sequence id and a time of so many bytes."""
-        payload_size, id_size, time_size = self._sizes = sizes
+        payload_size, id_size, time_size = sizes
         size = len(self._before_id) + id_size + 1 + time_size + len(self._after_time)
-        self._head = _pack_size(size) + self._before_id
-        self._start = self._send.plain_start(id_size, 10 + size + payload_size)
+        head = _pack_size(size) + self._before_id
+        start = self._send.plain_start(id_size, 10 + size + payload_size)
+        # Together: Ctrl-C may end each call above, in a thread that writes by itself.
+        self._sizes, self._head, self._start = sizes, head, start
 
     def encode_plain_run(
         self, payloads: Sequence[bytes], first_sequence_id: int, publish_time: int

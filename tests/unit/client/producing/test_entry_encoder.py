@@ -10,6 +10,7 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.pending_messages import Buffers
 from pulsar_py.proto.PulsarApi_pb2 import CommandSend
 from pulsar_py.wire.batch import split_batch
+from pulsar_py.wire.client_commands import SendEncoder
 from pulsar_py.wire.command_codec import read_command
 from pulsar_py.wire.framing import FrameDecoder
 from pulsar_py.wire.payload import ChecksumStatus, EntryParts, split_entry, verify_checksum
@@ -80,6 +81,28 @@ def test_plain_messages_together_are_framed_as_each_alone(
         for index, payload in enumerate(run)
     ]
     assert frames == alone
+
+
+def test_ctrl_c_leaves_nothing_behind_that_frames_the_next_ones_wrongly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain_start = SendEncoder.plain_start
+    interrupts: list[KeyboardInterrupt] = []
+
+    def interrupted(self: SendEncoder, id_size: int, payload_length: int) -> bytes:
+        if interrupts:
+            raise interrupts.pop()
+        return plain_start(self, id_size, payload_length)
+
+    monkeypatch.setattr(SendEncoder, "plain_start", interrupted)
+    for size in (10, 300):  # as the message before, as the one that was interrupted
+        made = encoder()
+        made.encode_plain(bytes(10), 1, 1)
+        interrupts.append(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            made.encode_plain(bytes(300), 1, 1)
+        expected = encoder().encode_plain(bytes(size), 1, 1)
+        assert made.encode_plain(bytes(size), 1, 1) == expected
 
 
 def test_one_message_leaves_nothing_behind_for_the_next() -> None:
