@@ -208,6 +208,10 @@ class ClientThread:
         except ClientError:
             work.close()
             raise
+        except BaseException:  # Ctrl-C: it may have been posted; raised again
+            run.is_given_up = True
+            self.post(run.cancel)
+            raise
         try:
             run.ended.wait()
         except BaseException:  # the time limit, Ctrl-C; raised again
@@ -247,7 +251,7 @@ class ClientThread:
 class _Run(Generic[T]):
     """One coroutine that a thread waits for."""
 
-    __slots__ = ("_error", "_task", "_value", "_work", "ended")
+    __slots__ = ("_error", "_task", "_value", "_work", "ended", "is_given_up")
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
@@ -255,8 +259,13 @@ class _Run(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         self.ended = Signal()
+        # Whether nobody waits for it any more, since before it was started.
+        self.is_given_up = False
 
     def start(self, tasks: TaskOwner) -> None:
+        if self.is_given_up:
+            self._work.close()
+            return
         self._task = tasks.spawn(self._run(), "call")
 
     async def _run(self) -> None:
@@ -271,8 +280,10 @@ class _Run(Generic[T]):
             self.ended.set()
 
     def cancel(self) -> None:
-        assert self._task is not None, "started before"
-        self._task.cancel()
+        if self._task is None:  # Ctrl-C came before it was started
+            self._work.close()
+        else:
+            self._task.cancel()
 
     def result(self) -> T:
         if self._error is not None:

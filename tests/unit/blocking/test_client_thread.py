@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,31 @@ def test_ctrl_c_cancels_what_it_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(KeyboardInterrupt):
         THREAD.run(work())
     assert cancelled.wait(30)
+
+
+def test_what_ctrl_c_interrupts_before_it_is_waited_for_is_not_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = client_thread()
+    wake = thread.loop.call_soon_threadsafe
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(*arguments: Any) -> object:
+        if interrupts:
+            raise interrupts.pop()
+        return wake(*arguments)
+
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("for nobody")
+
+    monkeypatch.setattr(thread.loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        thread.run(work())
+    thread.run(asyncio.sleep(0))
+    thread.run(asyncio.sleep(0))
+    assert done == []
 
 
 def test_a_call_in_the_threads_own_functions_is_refused() -> None:
