@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.request import Request, urlopen
 
+import jwt
 import pytest
 
 from pulsar_py import Broker
-from pulsar_py.client import Client, InitialPosition
-from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.client import AuthenticationToken, Client, InitialPosition
+from pulsar_py.common.errors import AuthorizationError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.spark.planning.catalog import TopicCatalog
@@ -18,6 +22,7 @@ from pulsar_py.spark.shared.offsets import Edge, UserOffsets
 from pulsar_py.spark.shared.options import ReadOptions
 
 TOPIC = "persistent://public/default/catalog"
+KEY = secrets.token_bytes(32)
 
 
 @pytest.fixture
@@ -129,3 +134,63 @@ async def test_a_publish_time_is_the_first_entry_of_that_time(
     assert at == Position(*messages[0].entry.key)
     future = messages[1].publish_timestamp() + 3_600_000
     assert await catalog.position_at(layout, future) == layout.end
+
+
+async def test_tasks_that_read_files_need_a_topic_that_may_be_read(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(KEY)
+    key.chmod(0o600)
+    config = {
+        "authenticationEnabled": True,
+        "authenticationProviders": "token",
+        "tokenSecretKey": str(key),
+        "authorizationEnabled": True,
+        "superUserRoles": "admin",
+        "brokerClientAuthenticationPlugin": "AuthenticationToken",
+    }
+    as_admin = AuthenticationToken(token("admin"))
+    async with Broker(config=config) as broker, Client(broker.service_url, as_admin) as admin:
+        await publish(admin, TOPIC, 3)
+        for role, action in (("writer", "produce"), ("reader", "consume")):
+            await permit(broker, role, action)
+        refused = [
+            (role, path)
+            for role in ("writer", "reader")
+            for path in ("", "/run/lent")
+            if not await may_plan(broker, role, path)
+        ]
+    assert refused == [("writer", "/run/lent")]
+
+
+async def may_plan(broker: Broker, role: str, path: str) -> bool:
+    """Whether a role gets the layout of the topic, to be read from files if there is a path."""
+    options = {"admin.url": broker.web_service_url, "shortCircuitSocketPath": path}
+    async with Client(broker.service_url, AuthenticationToken(token(role))) as client:
+        catalog = await catalog_of(broker, client, topic=TOPIC, **options)
+        try:
+            assert (await catalog.layout(TOPIC)).end.entry_id == 3
+        except AuthorizationError:
+            return False
+        finally:
+            await catalog.close()
+    return True
+
+
+def token(role: str) -> str:
+    return jwt.encode({"sub": role}, KEY, "HS256")
+
+
+async def permit(broker: Broker, role: str, action: str) -> None:
+    """Give a role a right on the namespace, as an administrator does."""
+    request = Request(
+        f"{broker.web_service_url}/admin/v2/namespaces/public/default/permissions/{role}",
+        method="POST",
+        data=json.dumps([action]).encode(),
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {token('admin')}"},
+    )
+
+    def send() -> int:
+        with urlopen(request) as answer:
+            return int(answer.status)
+
+    assert await asyncio.to_thread(send) == 204
