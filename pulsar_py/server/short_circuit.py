@@ -36,6 +36,7 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.entry_logs.places import PlaceLimits, Places
 from pulsar_py.wire.short_circuit import (
+    MAX_ANSWER_BYTES,
     MAX_ENTRIES,
     MAX_NEW_FILES,
     MAX_RUNS,
@@ -63,6 +64,10 @@ _BACKLOG: Final = 1024
 """Connections that the kernel queues; beyond it, who does not block gets an error at once."""
 _RECEIVED_BYTES: Final = 4096
 """Of requests, received at once."""
+_SENT_BYTES: Final = MAX_ANSWER_BYTES * 9 // 16
+"""The system's buffer for what a reader has not taken, which Linux doubles, for its own needs, too:
+a whole answer fits, so that a reader may use the answer before it for longer than
+`TAKING_SECONDS`."""
 _ACCEPTED_A_TURN: Final = 16
 _PAUSE_SECONDS: Final = 1.0
 """How long nobody is accepted after that failed: mostly, the process ran out of files."""
@@ -208,6 +213,7 @@ class ShortCircuitListener:
     async def _serve(self, accepted: socket.socket, greeting: bytes) -> None:
         try:
             with accepted:
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENT_BYTES)
                 await self._send(accepted, greeting)
                 await self._answer_all(accepted)
         except OSError as error:  # TimeoutError, too

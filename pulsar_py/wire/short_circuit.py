@@ -86,9 +86,10 @@ _ADDRESS: Final = Struct(">HH16s")
 _IP_SIZES: Final = {4: 4, 6: 16}
 
 _REQUEST_SIZE: Final = _HEAD.size + _REQUEST_BODY.size
-_MAX_ANSWER_SIZE: Final = (
+MAX_ANSWER_BYTES: Final = (
     _HEAD.size + _ANSWER_BODY.size + 8 * MAX_NEW_FILES + _RUN.size * MAX_RUNS + 4 * MAX_ENTRIES
 )
+"""Of an answer's frame, without its size."""
 
 
 class LendingBroker(NamedTuple):
@@ -228,7 +229,7 @@ class AnswerDecoder:
     def __init__(self) -> None:
         self._frames = _FrameCutter(
             {
-                _ANSWER: range(_HEAD.size + _ANSWER_BODY.size, _MAX_ANSWER_SIZE + 1),
+                _ANSWER: range(_HEAD.size + _ANSWER_BODY.size, MAX_ANSWER_BYTES + 1),
                 _REFUSAL: range(_HEAD.size, _HEAD.size + MAX_REFUSAL_BYTES + 1),
                 _GREETING: range(
                     _HEAD.size + _NAMESPACE.size,

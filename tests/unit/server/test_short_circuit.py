@@ -24,10 +24,12 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.server import short_circuit
 from pulsar_py.server.short_circuit import LendingStore, ShortCircuitListener
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.entry_logs.places import PlaceLimits, Places
+from pulsar_py.storage.entry_logs.places import PlacedRun, PlaceLimits, Places
 from pulsar_py.testing.hostile_ledgers import HostileLedgers
 from pulsar_py.wire.short_circuit import (
+    MAX_ENTRIES,
     MAX_LIMIT_BYTES,
+    MAX_RUNS,
     LendingBroker,
     PlacesAnswer,
     PlacesRefusal,
@@ -498,3 +500,31 @@ async def test_a_path_that_is_taken_is_an_error(bookie: Bookie, path: Path) -> N
     second = bound(bookie, path)
     assert second is not None
     await second.close()
+
+
+class _ManyEntries(LendingStore):
+    """Says of as many entries as it may, in as many runs, where they are, of a file that is held."""
+
+    async def places(
+        self,
+        ledger_id: int,
+        first_entry_id: int,
+        last_entry_id: int,
+        *,
+        limits: PlaceLimits,
+        held_logs: Container[int],
+    ) -> Places:
+        del ledger_id, first_entry_id, last_entry_id, held_logs
+        lengths = array("I", [100] * (limits.entries_count // limits.runs_count))
+        places = Places()
+        places.runs += [PlacedRun(1, number, lengths) for number in range(limits.runs_count)]
+        return places
+
+
+async def test_the_largest_answer_need_not_be_taken_at_once(path: Path) -> None:
+    async with serving(_ManyEntries(), path, seconds=0.1), borrower(path) as reader:
+        await aside(reader.send, PlacesRequest(LEDGER, 0, MAX_ENTRIES, MAX_LIMIT_BYTES))
+        await asyncio.sleep(0.5)
+        answer = await aside(reader.receive)
+        assert isinstance(answer, PlacesAnswer)
+        assert (answer.entries_count, len(answer.runs)) == (MAX_ENTRIES, MAX_RUNS)
