@@ -99,6 +99,7 @@ class ForeignLog:
         self._decoder = decoder
         self._pending: dict[str, LoggedEvent] = {}  # read, but not in the copies yet; by key
         self._log: OtherBrokersLog | None = None  # None until it was read to its end once
+        self._copied: Place = (-1, -1)  # up to which the copies follow it
         self._is_over = False
         self._told = asyncio.Condition()  # when the copies are up to the log, and at the end
         self._changing = asyncio.Lock()  # from what a change is made of to its copy
@@ -115,6 +116,7 @@ class ForeignLog:
                 await self._reconcile(log)
                 while await self._catch_up(log):
                     self._log = log
+                    self._copied = log.place
                     await self._tell()
                     await log.wait()
                     await self._read(log)
@@ -208,7 +210,7 @@ class ForeignLog:
 
     async def _append(self, log: OtherBrokersLog, event: PolicyEvent) -> None:
         place = await log.append(event)
-        await self._until(lambda: not self._pending and log.place >= place)
+        await self._until(lambda: self._copied >= place)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,7 +12,7 @@ from pulsar_py.common.errors import ServiceNotReadyError, TopicNotFoundError
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import TopicPolicies
-from pulsar_py.server.change_events.event_decoder import EventDecoder
+from pulsar_py.server.change_events.event_decoder import EventDecoder, LoggedEvent
 from pulsar_py.server.change_events.event_messages import EventMessage
 from pulsar_py.server.change_events.foreign_log import CHANGE_SECONDS, ForeignLog
 from pulsar_py.server.policies.policy_events import PolicyEvent, encode_event
@@ -117,6 +117,30 @@ async def test_a_change_is_made_when_it_was_read_back(rig: Rig, tasks: TaskOwner
     await log.remove(B)  # which has none
     assert await copy(rig) is None
     assert elsewhere.events[2:] == [gone()]
+
+
+async def test_a_change_that_is_read_before_it_is_confirmed_is_awaited_all_the_same(
+    rig: Rig, tasks: TaskOwner
+) -> None:
+    elsewhere = Elsewhere(EVENT)
+    log = followed(rig, elsewhere, tasks)
+    await log.opened()
+    append, decode = elsewhere.append, log._decoder.events_of
+
+    async def confirm_late(event: PolicyEvent) -> tuple[int, int]:
+        place = await append(event)
+        await asyncio.sleep(0.005)
+        assert elsewhere.place == place, "it was read"
+        return place
+
+    async def decode_late(messages: Sequence[EventMessage], where: str) -> Sequence[LoggedEvent]:
+        await asyncio.sleep(0.01)
+        return await decode(messages, where)
+
+    elsewhere.append = confirm_late  # type: ignore[method-assign]
+    log._decoder.events_of = decode_late  # type: ignore[method-assign]
+    await log.change(A, lambda known: {**known, "maxConsumerPerTopic": 3}, is_global=False)
+    assert await copy(rig) == {"maxProducerPerTopic": 1, "maxConsumerPerTopic": 3}
 
 
 async def test_changes_at_the_same_moment_all_hold(rig: Rig, tasks: TaskOwner) -> None:
