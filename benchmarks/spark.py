@@ -1,6 +1,6 @@
 """Measure reading through Spark; `make bench-spark` runs it.
 
-    python -m benchmarks.spark [--rows 1000000] [--growth 1000000 3000000] [--rounds 3]
+    python -m benchmarks.spark [--rows 1000000] [--growth 3000000] [--rounds 3] [--loads arrow]
 
 One broker (`pulsar-py standalone`) holds topics of 1 KB messages, every one different, in batches
 of up to 1,000: random bytes, not compressed, and rows of a log (`log_rows`), which the producer
@@ -69,6 +69,8 @@ class Job:
     directory: str
     # Of the broker that lends its files.
     socket_path: str
+    # The names of what is measured; all if empty.
+    loads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,12 @@ class Session:
         options = {"shortCircuitSocketPath": self._job.socket_path}
         return self._topic(1, self._job.rows, prefix=prefix, **options)
 
+    def _is_wanted(self, *loads: str) -> bool:
+        return not self._job.loads or not set(self._job.loads).isdisjoint(loads)
+
     def _measure(self, load: str, rows: int, work: Callable[[], None]) -> None:
+        if not self._is_wanted(load):
+            return
         before, start = _tree(), time.perf_counter()
         with _watching() as megabytes:
             work()
@@ -267,12 +274,14 @@ class Session:
 
     def _beside_parquet(self, kind: str, topic: Any, path: str) -> None:
         rows = self._job.rows
-        self._measure(f"{kind}topic to parquet", rows, lambda: topic.write.parquet(path))
-        stored = self._spark.read.parquet(path)
-        self._drain(f"{kind}parquet", rows, stored)
-        self._measure(
-            f"{kind}parquet to parquet", rows, lambda: stored.write.parquet(f"{path}-again")
-        )
+        names = [f"{kind}{each}" for each in ("topic to parquet", "parquet", "parquet to parquet")]
+        if self._is_wanted(*names):
+            self._measure(names[0], rows, lambda: topic.write.parquet(path))
+            if not self._is_wanted(names[0]):
+                topic.write.parquet(path)  # the others read it
+            stored = self._spark.read.parquet(path)
+            self._drain(names[1], rows, stored)
+            self._measure(names[2], rows, lambda: stored.write.parquet(f"{path}-again"))
         self._drain(f"{kind}arrow", rows, topic)
 
     def run(self) -> None:
@@ -350,6 +359,8 @@ def print_table(figures: list[Figures]) -> None:
             (SHORT_CIRCUIT, "parquet", None),
             (f"{LOG}{SHORT_CIRCUIT}", f"{LOG}parquet", None),
         ):
+            if not {load, other} <= {each.load for each in figures}:
+                continue
             ratio = ratio_of(figures, cores, load, other)
             wanted = "" if aim is None else f" (aim {aim})"
             print(f"{load} / {other}, {cores} cores: {ratio:.2f}{wanted}")
@@ -387,7 +398,7 @@ def measure(target: Target, directory: Path, arguments: argparse.Namespace) -> l
         growth = tuple(arguments.growth) if cores == max(arguments.cores) else ()
         job = Job(
             url, admin_url, prefix, cores, arguments.rows, growth, arguments.rounds, str(directory),
-            target.settings["shortCircuitSocketPath"],
+            target.settings["shortCircuitSocketPath"], tuple(arguments.loads),
         )  # fmt: skip
         print(f"local[{cores}]", file=sys.stderr, flush=True)
         before = target.cpu_seconds()
@@ -435,6 +446,7 @@ def main() -> None:
     parser.add_argument("--growth", type=int, nargs="*", default=[3_000_000, 10_000_000])
     parser.add_argument("--cores", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--loads", nargs="*", default=[], help="their names; else all")
     parser.add_argument("--directory", type=Path, default=Path("build"), help="for data and logs")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
