@@ -40,21 +40,28 @@ def encode(command: BaseCommand, rest: bytes = b"") -> bytes:
     return struct.pack(">II", 4 + len(data) + len(rest), len(data)) + data + rest
 
 
-def stored_entry(body: bytes, sequence_id: int = 0, **metadata: object) -> bytes:
+def stored_entry(
+    body: bytes, sequence_id: int = 0, producer_name: str = "test", **metadata: object
+) -> bytes:
     """What follows the command in a SEND: checksum, metadata, body."""
     header = MessageMetadata(
-        producer_name="test", sequence_id=sequence_id, publish_time=1_700_000_000_000, **metadata
+        producer_name=producer_name,
+        sequence_id=sequence_id,
+        publish_time=1_700_000_000_000,
+        **metadata,
     ).SerializeToString()
     checked = struct.pack(">I", len(header)) + header + body
     return b"\x0e\x01" + struct.pack(">I", crc32c.crc32c(checked)) + checked
 
 
-def send_frame(producer_id: int, sequence_id: int, body: bytes) -> bytes:
-    """A SEND."""
+def send_frame(
+    producer_id: int, sequence_id: int, body: bytes, producer_name: str = "test"
+) -> bytes:
+    """A SEND; with deduplication the name is that of its producer, as real clients write it."""
     command = BaseCommand(type=BaseCommand.SEND)
     command.send.producer_id = producer_id
     command.send.sequence_id = sequence_id
-    return encode(command, stored_entry(body, sequence_id))
+    return encode(command, stored_entry(body, sequence_id, producer_name))
 
 
 def body_of(headers_and_payload: bytes) -> bytes:

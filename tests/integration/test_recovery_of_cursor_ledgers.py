@@ -123,7 +123,7 @@ async def sent_again(broker: BrokerProcess, names: list[str], sequence_id: int) 
         command.producer.request_id = client.next_request_id()
         answer = await client.request(command, command.producer.request_id)
         assert answer.type == BaseCommand.PRODUCER_SUCCESS, answer
-        client.writer.write(send_frame(number, sequence_id, b"x"))
+        client.writer.write(send_frame(number, sequence_id, b"x", name))
     await asyncio.wait_for(done.wait(), 60)
     await client.close()
     return [found[number] for number in range(1, len(names) + 1)]
