@@ -25,6 +25,7 @@ from typing import Final, TypeVar
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.common.errors import ConfigurationError, InvalidServiceUrlError
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.network.unix_sockets import MAX_PATH_BYTES
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo
 from pulsar_py.spark.shared.client_settings import ReaderSettings, reader_settings
 from pulsar_py.spark.shared.offsets import Edge, UserOffsets, check_topic_name
@@ -37,8 +38,6 @@ MILLION = 1 << 20
 MAX_MILLIS: Final = (1 << 63) - 1
 """Times in options have to be below this: they have 63 bits on the wire, and planning adds one to
 an end."""
-MAX_SOCKET_PATH_BYTES: Final = 107
-"""Linux's `sun_path` without the zero at its end."""
 INPUT_ORDER: Final = "input"
 """The `sequenceOrder` of rows in the order in which a task gets them."""
 
@@ -356,10 +355,9 @@ class _Given:
             raise ConfigurationError(
                 f"{name}: {text!r} is not an absolute path; tasks have other working directories"
             )
-        if (size := len(os.fsencode(text))) > MAX_SOCKET_PATH_BYTES:
+        if (size := len(os.fsencode(text))) > MAX_PATH_BYTES:
             raise ConfigurationError(
-                f"{name}: {text!r} has {size} bytes, a socket's path has at most"
-                f" {MAX_SOCKET_PATH_BYTES}"
+                f"{name}: {text!r} has {size} bytes, a socket's path has at most {MAX_PATH_BYTES}"
             )
         return text
 

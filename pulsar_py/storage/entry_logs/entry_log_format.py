@@ -163,7 +163,7 @@ def padding(offset: int, block_bytes: int) -> list[Buffer]:
     pad_bytes = -offset % block_bytes
     if not pad_bytes:
         return []
-    smallest = RUN_HEADER_BYTES + LENGTH_BYTES
+    smallest = head_bytes(1)
     while pad_bytes < smallest:
         pad_bytes += block_bytes
     return encode_run(PADDING_LEDGER_ID, 0, [bytes(pad_bytes - smallest)])
@@ -185,7 +185,7 @@ def decode_run(
     if crc32c(memoryview(data)[start + _RUN_START.size : end]) != checksum:
         raise CorruptDataError(f"{path}: offset {offset}: the checksum does not match")
     ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, start + _RUN_START.size)
-    at = start + RUN_HEADER_BYTES + 4 * count
+    at = start + head_bytes(count)
     entries = _entries(data, at, bytes(data[start + RUN_HEADER_BYTES : at]), count)
     if at + entries.size_bytes != end:
         raise CorruptDataError(f"{path}: offset {offset}: the run's lengths don't add up")
@@ -240,7 +240,7 @@ def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:
     if data[at : at + 4] != RUN_MAGIC:
         raise ValueError(at)
     ledger_id, first_entry_id, count, _ = _RUN_REST.unpack_from(data, at + _RUN_START.size)
-    body = at + RUN_HEADER_BYTES + 4 * count
+    body = at + head_bytes(count)
     if body > len(data):
         return None
     lengths = from_big_endian(bytes(data[at + RUN_HEADER_BYTES : body]))

@@ -21,7 +21,7 @@ from pulsar_py.common.disks.disk import Disk, LentFile
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.failures import OnFailure
 from pulsar_py.storage.entry_logs.entry_log import EntryLogReaders, log_path
-from pulsar_py.storage.entry_logs.entry_log_format import checked_lengths, head_bytes
+from pulsar_py.storage.entry_logs.entry_log_format import checked_lengths
 from pulsar_py.storage.index.index import FoundRun, Index
 
 logger = logging.getLogger(__name__)
@@ -190,8 +190,8 @@ class _Search:
         path = log_path(location.log_id)
         lengths = checked_lengths(head, path, location, self.ledger_id, first_entry_id)
         start = self.entry_id - first_entry_id
-        head_end = location.offset + head_bytes(location.count)
-        size_bytes = location.length - head_bytes(location.count)
+        head_end = location.offset + len(head)
+        size_bytes = location.length - len(head)
         if start == 0 and self._has_room_for(location.count, size_bytes):
             self._tell(PlacedRun(location.log_id, head_end, lengths), size_bytes)
             return
