@@ -126,15 +126,8 @@ class BrokerService:
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing
-        self.membership: ClusterMembership | None = None  # None where there are no other brokers
-        if is_of_cluster:
-            from pulsar_py.server.cluster_load import (  # noqa: PLC0415 - at first use
-                cluster_membership,
-            )
-
-            self.membership = cluster_membership(
-                metadata, self.resources, clock, chance, lambda: self.config
-            )
+        # None where there are no other brokers.
+        self.membership = self._new_membership(chance) if is_of_cluster else None
         self.cluster_load: ClusterLoad | None = None  # None before it has joined
         self.namespaces = NamespaceService(
             metadata,
@@ -172,6 +165,13 @@ class BrokerService:
         self.topics.partitioned.others = self.elsewhere
         self.bundle_moves = self._new_bundle_moves()
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _new_membership(self, chance: random.Random) -> ClusterMembership:
+        from pulsar_py.server.cluster_load import cluster_membership  # noqa: PLC0415 - at first use
+
+        return cluster_membership(
+            self.metadata, self.resources, self.clock, chance, lambda: self.config
+        )
 
     def _topic_policies_service(self, config: BrokerConfig) -> TopicPoliciesService:
         parts = EventParts(

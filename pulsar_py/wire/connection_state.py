@@ -234,18 +234,18 @@ class ConnectionState:
 
 
 class Handshake(Struct, frozen=True, kw_only=True):
-    """The contents of CONNECT that a broker uses."""
+    """The contents of CONNECT that a broker uses; without any, those of a client not known yet."""
 
-    client_version: str
+    client_version: str = ""
     """Free text."""
-    client_protocol_version: int
-    protocol_version: int
+    client_protocol_version: int = 0
+    protocol_version: int = 0
     """The protocol version that both sides use."""
-    supports_auth_refresh: bool
+    supports_auth_refresh: bool = False
     """Whether the client answers AUTH_CHALLENGE once it is connected."""
-    supports_broker_entry_metadata: bool
+    supports_broker_entry_metadata: bool = False
     """Whether the client's version and feature flag say that it parses broker entry metadata."""
-    supports_partial_producer: bool
+    supports_partial_producer: bool = False
 
     @classmethod
     def from_connect(cls, connect: CommandConnect, own_version: int = CURRENT_VERSION) -> Handshake:
