@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pulsar_py.common.names import TopicName
+
+_IsUsed: TypeAlias = Callable[[int], bool]
+_Send: TypeAlias = Callable[[str | None, str | None], None]
 
 
 class HoldingConnection(Protocol):
@@ -37,21 +40,25 @@ class Hold:
 
     def __init__(self, concerns: Callable[[TopicName], bool]) -> None:
         self.concerns = concerns
-        self._held: list[Callable[[str | None, str | None], None]] = []
+        # Whether an id is in use again, and what to send if it is not.
+        self._held: list[tuple[_IsUsed, int, _Send]] = []
 
     def add_producer(self, cnx: HoldingConnection, producer_id: int) -> None:
         """Hold a CLOSE_PRODUCER."""
-        self._held.append(partial(_close_producer, cnx, producer_id))
+        send = partial(_close_producer_of, cnx, producer_id)
+        self._held.append((cnx.uses_producer_id, producer_id, send))
 
     def add_consumer(self, cnx: HoldingConnection, consumer_id: int) -> None:
         """Hold a CLOSE_CONSUMER."""
-        self._held.append(partial(_close_consumer, cnx, consumer_id))
+        send = partial(_close_consumer_of, cnx, consumer_id)
+        self._held.append((cnx.uses_consumer_id, consumer_id, send))
 
     def end(self, url: str | None = None, url_tls: str | None = None) -> int:
         """Send all that is held, with the addresses of who serves the topics; returns how many."""
         held, self._held = self._held, []
-        for send in held:
-            send(url, url_tls)
+        for is_used, each_id, send in held:
+            if not is_used(each_id):
+                send(url, url_tls)
         return len(held)
 
 
@@ -72,24 +79,43 @@ class HeldCloses:
             self._holds.remove(hold)
             hold.end()
 
-    def of(self, name: TopicName) -> Hold | None:
-        """The hold about a topic, None if there is none."""
-        return next((each for each in self._holds if each.concerns(name)), None)
+    def close_producer(
+        self, cnx: HoldingConnection, producer_id: int, topic: TopicName | None
+    ) -> None:
+        """Send CLOSE_PRODUCER, or hold it; `topic` is None if it is not known."""
+        hold = self._of(topic)
+        if hold is not None:
+            hold.add_producer(cnx, producer_id)
+        else:
+            _close_producer_of(cnx, producer_id)
+
+    def close_consumer(
+        self, cnx: HoldingConnection, consumer_id: int, topic: TopicName | None
+    ) -> None:
+        """Send CLOSE_CONSUMER, or hold it; `topic` is None if it is not known."""
+        hold = self._of(topic)
+        if hold is not None:
+            hold.add_consumer(cnx, consumer_id)
+        else:
+            _close_consumer_of(cnx, consumer_id)
+
+    def _of(self, name: TopicName | None) -> Hold | None:
+        return next(
+            (each for each in self._holds if name is not None and each.concerns(name)), None
+        )
 
 
-def _close_producer(
-    cnx: HoldingConnection, producer_id: int, url: str | None, url_tls: str | None
+def _close_producer_of(
+    cnx: HoldingConnection, producer_id: int, url: str | None = None, url_tls: str | None = None
 ) -> None:
-    if not cnx.uses_producer_id(producer_id):
-        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+    from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
 
-        cnx.send(commands.close_producer(producer_id, assigned_url=url, assigned_url_tls=url_tls))
+    cnx.send(commands.close_producer(producer_id, assigned_url=url, assigned_url_tls=url_tls))
 
 
-def _close_consumer(
-    cnx: HoldingConnection, consumer_id: int, url: str | None, url_tls: str | None
+def _close_consumer_of(
+    cnx: HoldingConnection, consumer_id: int, url: str | None = None, url_tls: str | None = None
 ) -> None:
-    if not cnx.uses_consumer_id(consumer_id):
-        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+    from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
 
-        cnx.send(commands.close_consumer(consumer_id, assigned_url=url, assigned_url_tls=url_tls))
+    cnx.send(commands.close_consumer(consumer_id, assigned_url=url, assigned_url_tls=url_tls))

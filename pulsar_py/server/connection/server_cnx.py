@@ -17,8 +17,8 @@ Where the connection has consumers, too many publishes stop no more than publish
 Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
 paused, a silent client does not count as dead: its answer may be in the socket.
 
-Expired credentials. From the challenge for others to the answer nothing is served: no message goes
-out, and commands wait (`_unproved`) but those of keep-alive and the answer itself.
+Expired credentials. From the challenge for others to the answer no message goes out, and commands
+wait (`unproved_frames`).
 
 Memory. An idle connection has this object, its decoder, state and keep-alive: no task, no timer, no
 buffer; dictionaries are made with the first producer or consumer.
@@ -35,7 +35,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.errors import UNREADABLE, RemoteProtocolError, ServiceError
+from pulsar_py.common.errors import RemoteProtocolError, ServiceError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.loops.work import MAX_UNITS
@@ -45,23 +45,15 @@ from pulsar_py.server.connection.command_connection import BrokerServices
 from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
 from pulsar_py.server.connection.handle_connect import send_challenge
-from pulsar_py.server.connection.handle_send import (
-    alike_sends,
-    alike_sequence_ids,
-    handle_odd_send,
-    handle_send,
-)
+from pulsar_py.server.connection.handle_send import handle_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
-from pulsar_py.server.connection.waiting_publishes import (
-    WaitingBudget,
-    WaitingPublishes,
-    size_of,
-)
+from pulsar_py.server.connection.plain_sends import SEND_START, serve_alike, serve_sends
+from pulsar_py.server.connection.unproved_frames import UnprovedFrames
+from pulsar_py.server.connection.waiting_publishes import WaitingBudget, WaitingPublishes
 from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
-from pulsar_py.wire.command_codec import sequence_id_place
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
 from pulsar_py.wire.framing import AlikeFrames, Frame, FrameDecoder, single_frames
 from pulsar_py.wire.receive_memory import ReceiveMemory
@@ -69,7 +61,7 @@ from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
-    from pulsar_py.server.publishing.producer import Producer, Send
+    from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import Authenticated, AuthenticationState
     from pulsar_py.server.security.authorization import Caller
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -86,19 +78,7 @@ PAUSED_BY_WORK: Final = 16
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
-_SERVED_UNPROVED: Final = frozenset({BaseCommand.PING, BaseCommand.PONG, BaseCommand.AUTH_RESPONSE})
-"""What is served while other credentials are awaited."""
-
-# How a SEND begins as every client writes it: its type, then the tag of its message.
-_SEND_START: Final = bytes((0x08, BaseCommand.SEND, BaseCommand.SEND << 3 | 2))
-_UNKNOWN_HANDSHAKE: Final = Handshake(
-    client_version="",
-    client_protocol_version=0,
-    protocol_version=0,
-    supports_auth_refresh=False,
-    supports_broker_entry_metadata=False,
-    supports_partial_producer=False,
-)
+_UNKNOWN_HANDSHAKE: Final = Handshake()
 
 
 def _next_turn() -> Iterator[None]:
@@ -145,7 +125,6 @@ class ServerCnx(asyncio.BufferedProtocol):
         "_requests_count",
         "_transport",
         "_unproved",
-        "_unproved_bytes",
         "_until_lost",
         "_waiting",
         "_work",
@@ -225,8 +204,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
         self._held: list[Frame] = []  # frames received behind it
-        self._unproved: list[Frame] | None = None  # wait for credentials; None: none has to
-        self._unproved_bytes = 0
+        self._unproved: UnprovedFrames | None = None  # set while credentials are awaited
         self._waiting: WaitingPublishes | None = None  # set while publishes alone are held back
         self._is_serving_waiting = False  # while some of those go on
 
@@ -283,7 +261,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
         for number, part in enumerate(parts, 1):
             if type(part) is AlikeFrames:
-                if self._serve_alike(part, command):
+                if serve_alike(self.producers, part, command):
                     continue
                 part = part.frames()  # noqa: PLW2901 - what else they may be
             self._serve_frames(cast("list[Frame]", part), command)
@@ -300,8 +278,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         place, end = 0, len(frames)
         while place < end:
             body, rest = frames[place]
-            if body.startswith(_SEND_START) and rest is not None and len(body) <= MAX_UNITS:
-                place = self._serve_sends(frames, place, command)
+            if body.startswith(SEND_START) and rest is not None and len(body) <= MAX_UNITS:
+                place = serve_sends(self, frames, place, command)
                 continue
             place += 1
             self._on_command(body, rest)
@@ -324,116 +302,16 @@ class ServerCnx(asyncio.BufferedProtocol):
                 return []
             frames, self._held = self._held, []
         if self._unproved is not None:
-            frames = self._without_unproved(frames, self._unproved)
+            try:
+                frames = self._unproved.keep(frames)
+            except RemoteProtocolError as error:
+                self.refuse(str(error))
+                return []
         if self._waiting is not None and not self._is_serving_waiting:
             frames = self._waiting.keep(frames)
             if self._waiting.is_full:
                 self._pause_reading(PAUSED_BY_PUBLISHES)
         return frames
-
-    def _without_unproved(self, frames: list[Frame], waiting: list[Frame]) -> list[Frame]:
-        """The frames that are served before the client's credentials are there; the rest waits."""
-        served = []
-        for frame in frames:
-            body, rest = frame
-            if rest is None and len(body) <= MAX_UNITS:
-                try:
-                    kind = commands.read_command(body).type
-                except RemoteProtocolError as error:
-                    self.refuse(str(error))
-                    return []
-                if kind in _SERVED_UNPROVED:
-                    served.append(frame)
-                    continue
-            waiting.append(frame)
-            self._unproved_bytes += size_of(frame)
-        if self._unproved_bytes > self.connections.settings.max_frame_bytes:
-            self.refuse("more was sent than waits for credentials in place of expired ones")
-            return []
-        return served
-
-    def _serve_alike(self, sends: AlikeFrames, command: BaseCommand) -> bool:
-        """Pass SENDs that have nothing but ids to their producer; returns whether they are such.
-
-        `command` is what the first one is read with, which is enough for all.
-        """
-        # Hot path: publish-1k.
-        first = sends.command
-        if not first.startswith(_SEND_START):
-            return False
-        try:
-            command.ParseFromString(first)
-        except UNREADABLE:
-            return False
-        send = command.send
-        low_at = sequence_id_place(first)
-        producer = self.producers.get(send.producer_id)
-        if not low_at or producer is None:
-            return False
-        sequence_ids = alike_sequence_ids(sends, low_at, send.sequence_id)
-        if sequence_ids is None:
-            return False
-        producer.publish_plain(sequence_ids, sends.rests)
-        return True
-
-    def _serve_sends(  # noqa: C901 - one call a read
-        self, frames: list[Frame], start: int, command: BaseCommand
-    ) -> int:
-        """Pass the SENDs from `start` on to their producers; returns where something else begins.
-
-        Those of one producer that lie together go down as a run; `command` is what they are read
-        with.
-        """
-        # Hot path: publish-1k. SENDs take no call of their own; of those that have nothing but ids,
-        # and whose sequence ids are near to one another, one is parsed.
-        parse = command.ParseFromString
-        producer: Producer | None = None
-        run: list[Send] = []
-        place, end = start, len(frames)
-        body, rest = frames[start]
-        while rest is not None:
-            place += 1
-            try:
-                parse(body)
-            except UNREADABLE as error:
-                if producer is not None:
-                    producer.publish_run(run)
-                self.refuse(f"SEND: {error}")
-                return len(frames)
-            send = command.send  # it is there: the bytes began with its tag
-            its_producer = self.producers.get(send.producer_id)
-            sequence_id = send.sequence_id
-            if (
-                its_producer is None
-                or send.HasField("txnid_least_bits")
-                or send.HasField("message_id")
-                # 0 may mean that the field, which is required, was not sent.
-                or (not sequence_id and not send.HasField("sequence_id"))
-            ):
-                if producer is not None:
-                    producer.publish_run(run)
-                handle_odd_send(self, send)
-                return place
-            if its_producer is not producer:
-                if producer is not None:
-                    producer.publish_run(run)
-                    run = []
-                producer = its_producer
-            if low_at := sequence_id_place(body):
-                alike = alike_sends(frames, place - 1, low_at, sequence_id)
-                run += alike
-                place += len(alike) - 1
-            else:
-                highest, count = send.highest_sequence_id or None, send.num_messages
-                run.append((sequence_id, highest, count, send.is_chunk, send.marker, rest))
-            if place == end:
-                break
-            body, rest = frames[place]
-            if not body.startswith(_SEND_START) or len(body) > MAX_UNITS:
-                break
-        if producer is not None:
-            producer.publish_run(run)
-        return place
 
     def eof_received(self) -> bool:
         """Return False, which closes the connection: the client will send nothing more."""
@@ -720,15 +598,12 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._queued_bytes = 0
         transport.writelines(out)
         if self._is_output_paused:
-            if transport.get_write_buffer_size() > self._output_limit_bytes:
+            # Requests are not read then: their answers are always queued.
+            most_bytes = 2 * self.connections.settings.output_high_water_bytes
+            if transport.get_write_buffer_size() > most_bytes:
                 self._pause_reading(PAUSED_BY_OUTPUT)
         elif self._writable_waiters:
             self._wake_writable_waiters()
-
-    @property
-    def _output_limit_bytes(self) -> int:
-        """Queued bytes beyond which no requests are read, because answers are always queued."""
-        return 2 * self.connections.settings.output_high_water_bytes
 
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, from the loop, when the connection is writable or closed."""
@@ -803,12 +678,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         self.closed_producers.add(producer_id)
         if self._waiting is not None:
             self._waiting.forget(producer_id)
-        held = self.connections.held_closes
-        hold = None if producer is None else held.of(producer.topic.name)
-        if hold is not None:
-            hold.add_producer(self, producer_id)
-        else:
-            self.send(commands.close_producer(producer_id))
+        topic = None if producer is None else producer.topic.name
+        self.connections.held_closes.close_producer(self, producer_id, topic)
 
     def consumer_closed_by_broker(self, consumer_id: int) -> None:
         """Send CLOSE_CONSUMER and forget the id; below version 5, close the connection instead."""
@@ -817,11 +688,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
             self.close()
             return
-        hold = None if topic is None else self.connections.held_closes.of(topic.name)
-        if hold is not None:
-            hold.add_consumer(self, consumer_id)
-        else:
-            self.send(commands.close_consumer(consumer_id))
+        name = None if topic is None else topic.name
+        self.connections.held_closes.close_consumer(self, consumer_id, name)
 
     def uses_producer_id(self, producer_id: int) -> bool:
         """Whether a producer has the id, or is being created with it."""
@@ -889,8 +757,7 @@ class ServerCnx(asyncio.BufferedProtocol):
     def send_refresh_challenge(self) -> None:
         """Send AUTH_CHALLENGE in place of expired credentials, and serve nothing without others."""
         if self._unproved is None:
-            self._unproved = []
-            self._unproved_bytes = 0
+            self._unproved = UnprovedFrames(self.connections.settings.max_frame_bytes)
         send_challenge(self)
 
     def on_credentials_refreshed(self) -> None:
@@ -898,7 +765,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         waiting, self._unproved = self._unproved, None
         if waiting is None:
             return
-        self._held[:0] = waiting
+        self._held[:0] = waiting.frames
         if self._held:
             self._begin(_next_turn())
         elif self._waiting is not None:
