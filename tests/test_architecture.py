@@ -160,6 +160,7 @@ SERVER_ORDER = (
     "change_events",
     "upkeep",
     "namespaces",
+    "handlers",
     "connection",
 )
 """Inside `server`: each may import those before it, `server`'s own modules may import all."""
@@ -169,13 +170,25 @@ SERVER_APART = {
     "publishing": {"subscriptions"},
     "namespaces": set(SERVER_ORDER[: SERVER_ORDER.index("namespaces")]),
     "upkeep": {"change_events"},
+    "handlers": {"change_events", "upkeep"},
     "connection": {"change_events", "upkeep"},
 }
 """Rooms before it that a room of `server` does without."""
 SERVER_ASIDE = {
     "hooks": {"dispatch", "policies", "subscriptions", "publishing", "topics", "connection"},
-    "schema_registry": {"policies", "topics", "change_events", "namespaces", "connection"},
-    "security": {"connection", "settings"},  # and `admin`, which is above all of `server`
+    "schema_registry": {
+        "policies",
+        "topics",
+        "change_events",
+        "namespaces",
+        "handlers",
+        "connection",
+    },
+    "security": {
+        "handlers",
+        "connection",
+        "settings",
+    },  # and `admin`, which is above all of `server`
     "settings": set(),
     "delayed": {"subscriptions", "topics"},
     "compaction": {

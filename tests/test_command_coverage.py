@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
-from pulsar_py.server.connection.command_table import COMMANDS, HANDLERS, Command
+from pulsar_py.server.handlers.command_table import COMMANDS, HANDLERS, Command
 from pulsar_py.server.security.actions import Action, Scope
 from pulsar_py.wire.commands import FIELD_NAMES
 from pulsar_py.wire.connection_state import FROM_BROKER, FROM_CLIENT

@@ -18,7 +18,7 @@ COVERED_ELSEWHERE = {
     "ledgers/ids.py": "an interface",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
     "server/change_events/event_parts.py": "a value and an interface",
-    "server/connection/command_connection.py": "interfaces",
+    "server/handlers/command_connection.py": "interfaces",
     "server/dispatch/client_connection.py": "an interface",
     "server/schema_registry/schema_policies.py": "a value",
     "server/topics/topic_state.py": "names of states",

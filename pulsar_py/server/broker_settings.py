@@ -25,9 +25,9 @@ from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.record_values import RecordCompression
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.limits.topic_list_budget import TopicListLimits
 from pulsar_py.server.load.other_brokers import CallSettings
 from pulsar_py.server.policies.effective_settings import (

@@ -12,7 +12,7 @@ A *field* is one number, text or message as it stands on the wire; a packed list
 as it has numbers. That is what parsing, checking and serving a command costs time for.
 
 From which size a command is large, and what the broker does with it then, is in
-`server/connection/large_commands.py`.
+`server/handlers/large_commands.py`.
 
 Source: the encoding of Protocol Buffers.
 """

@@ -34,7 +34,7 @@ MEASURED: Final = {
 """The code that each target is about, whose lines are counted."""
 
 INSTRUMENTED: Final = {
-    "frames": ["pulsar_py.wire", "pulsar_py.server.connection"],
+    "frames": ["pulsar_py.wire", "pulsar_py.server.connection", "pulsar_py.server.handlers"],
     "commands": ["pulsar_py.common", "pulsar_py.wire", "pulsar_py.server"],
     "rest": ["pulsar_py.common", "pulsar_py.admin", "pulsar_py.web"],
 }

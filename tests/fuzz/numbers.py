@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from pulsar_py.admin.declared import Body, Number, PathNumber
 from pulsar_py.admin.router import Route
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageMetadata
-from pulsar_py.server.connection.command_table import HANDLERS
+from pulsar_py.server.handlers.command_table import HANDLERS
 from tests.fuzz.inputs import CONNECTED, OPENED
 from tests.fuzz.requests import LEFT_OUT, request_of, whole
 from tests.fuzz.run import Target

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
-from pulsar_py.server.connection.command_table import HANDLERS
+from pulsar_py.server.handlers.command_table import HANDLERS
 from tests.wire_client import encode, send_frame
 
 TOPIC = "persistent://public/default/mutated"

@@ -17,7 +17,7 @@ from benchmarks.largest_commands import REQUEST_ID, largest_commands
 from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.connection.command_table import COMMANDS
+from pulsar_py.server.handlers.command_table import COMMANDS
 from pulsar_py.standalone import Broker
 from pulsar_py.wire.commands import FIELD_NAMES
 from tests.counting_loop import CountingLoop

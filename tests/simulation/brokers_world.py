@@ -31,8 +31,8 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
-from pulsar_py.server.connection import handle_consume
 from pulsar_py.server.connection.server_cnx import ServerCnx
+from pulsar_py.server.handlers import handle_consume
 from pulsar_py.server.namespaces.bundles import in_bundle
 from pulsar_py.standalone import Broker
 from pulsar_py.testing.clock import VirtualClock

@@ -1,6 +1,5 @@
-"""Connections of clients: parse bytes into commands, call their handlers, write the answers.
+"""Connections of clients: bytes of sockets in, commands to their handlers, frames back.
 
-In: bytes of sockets, cut into commands by `wire`. Out: calls of topics, producers, consumers,
-namespaces and schemas; their answers and messages go back as frames. Handlers see their connection
-as `CommandConnection`.
+In: bytes of sockets, cut into commands by `wire`. Out: calls of `handlers`; what these, producers
+and consumers send goes back as frames. What a connection holds back, and why, is here.
 """

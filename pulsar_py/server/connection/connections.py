@@ -21,8 +21,8 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.ending_credentials import EndingCredentials
-from pulsar_py.server.connection.held_closes import HeldCloses
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.held_closes import HeldCloses
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.hooks.interceptors import CONNECTION_CALLS, Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.limits.topic_list_budget import TopicListBudget
@@ -36,9 +36,9 @@ from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire.receive_memory import ReceiveMemory
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.revoking import Revoking
     from pulsar_py.server.connection.server_cnx import ServerCnx
     from pulsar_py.server.connection.waiting_publishes import WaitingBudget
+    from pulsar_py.server.handlers.revoking import Revoking
 
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Connections:
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:
-            from pulsar_py.server.connection.revoking import (  # noqa: PLC0415 - at first use
+            from pulsar_py.server.handlers.revoking import (  # noqa: PLC0415 - at first use
                 Revoking,
             )
 

@@ -40,17 +40,17 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
-from pulsar_py.server.connection.closed_producers import ClosedProducers
-from pulsar_py.server.connection.command_connection import BrokerServices
-from pulsar_py.server.connection.command_table import HANDLERS
 from pulsar_py.server.connection.errors import is_expected, to_service_error
-from pulsar_py.server.connection.handle_connect import send_challenge
-from pulsar_py.server.connection.handle_send import handle_send
-from pulsar_py.server.connection.large_commands import serve_large
-from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
-from pulsar_py.server.connection.plain_sends import SEND_START, serve_alike, serve_sends
 from pulsar_py.server.connection.unproved_frames import UnprovedFrames
 from pulsar_py.server.connection.waiting_publishes import WaitingBudget, WaitingPublishes
+from pulsar_py.server.handlers.closed_producers import ClosedProducers
+from pulsar_py.server.handlers.command_connection import BrokerServices
+from pulsar_py.server.handlers.command_table import HANDLERS
+from pulsar_py.server.handlers.handle_connect import send_challenge
+from pulsar_py.server.handlers.handle_send import handle_send
+from pulsar_py.server.handlers.large_commands import serve_large
+from pulsar_py.server.handlers.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.handlers.plain_sends import SEND_START, serve_alike, serve_sends
 from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
@@ -60,7 +60,7 @@ from pulsar_py.wire.receive_memory import ReceiveMemory
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
-    from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
+    from pulsar_py.server.handlers.topic_list_watcher import TopicListWatcher
     from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import Authenticated, AuthenticationState
     from pulsar_py.server.security.authorization import Caller

@@ -19,8 +19,8 @@ from google.protobuf.json_format import ParseDict
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageIdData, ServerError
-from pulsar_py.server.connection.command_table import COMMANDS
-from pulsar_py.server.connection.handle_transaction import handle_not_enabled
+from pulsar_py.server.handlers.command_table import COMMANDS
+from pulsar_py.server.handlers.handle_transaction import handle_not_enabled
 from pulsar_py.standalone import Broker
 from pulsar_py.web import access_of
 from tests.integration.security_recordings.callers import RECORDINGS, Secrets

@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandConnect
 from pulsar_py.server.connection.connections import Connections
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.listeners import Listener
 from pulsar_py.wire.commands import encode

@@ -27,7 +27,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.broker_settings import connection_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.connection import handle_lookup
+from pulsar_py.server.handlers import handle_lookup
 from pulsar_py.server.limits import topic_list_budget
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import (

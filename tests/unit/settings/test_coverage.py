@@ -23,8 +23,8 @@ from pulsar_py.admin.http_server import HttpLimits
 from pulsar_py.common.policies import AutoTopicCreation, BacklogQuota, InactiveTopicPolicy
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.limits.topic_list_budget import TopicListLimits
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.policies.topic_settings import TopicSettings

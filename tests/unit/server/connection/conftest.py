@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock, pytest_asyncio_loop_factories, virtual_clock

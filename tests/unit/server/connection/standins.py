@@ -14,7 +14,7 @@ from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandSend
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.server_cnx import ServerCnx
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LookupResult, LookupType
 from pulsar_py.server.policies.topic_settings import TopicSettings

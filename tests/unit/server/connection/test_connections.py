@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.proto.PulsarApi_pb2 import CommandConnect, CommandPing
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from tests.unit.server.connection.standins import Server, settle
 
 INTERVAL = 2.0

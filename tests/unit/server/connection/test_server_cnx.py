@@ -22,7 +22,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     MessageIdData,
 )
 from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
 from tests.unit.server.connection.standins import (
