@@ -124,12 +124,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     arguments = parser.parse_args()
     say_how_it_ends()
+    chosen = [load for load in LOADS if arguments.loads in load.name]
+    if not chosen:
+        names = "\n    ".join(load.name for load in LOADS)
+        raise SystemExit(f"--loads {arguments.loads!r}: none of these has that in it:\n    {names}")
     found: dict[str, dict[str, Ratio]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
-        for load in LOADS:
-            if arguments.loads not in load.name:
-                continue
+        for load in chosen:
             settings = dict(load.settings)
             is_tls = load.is_tls
             before = start_ours(directory, settings, tree=arguments.before, is_tls=is_tls)

@@ -248,6 +248,9 @@ def main() -> None:
     arguments.directory.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
     chosen = [row for row in ROWS if arguments.only in row.load]
+    if not chosen:
+        names = ", ".join(sorted({row.load for row in ROWS}))
+        raise SystemExit(f"--only {arguments.only!r}: none of these has that in it: {names}")
     table: dict[str, dict[str, list[Figures]]] = {}
     for in_memory in (False, True):
         rows = [row for row in chosen if row.in_memory is in_memory]
