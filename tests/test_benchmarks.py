@@ -9,29 +9,24 @@ import sys
 import threading
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as table
-from benchmarks import tails, traced_broker
+from benchmarks import bare_loops, tails, traced_broker
+from benchmarks.bare_loops import bare_groups, bare_syncs
 from benchmarks.loads import Figures, pause
-from benchmarks.raw_client import RawConnection, frame
-from benchmarks.tails import (
-    Limit,
-    Load,
+from benchmarks.moments import (
+    Messages,
     Percentiles,
-    bare_groups,
-    bare_syncs,
-    limits_of,
+    joined_times,
     shares,
-    slowest_times,
-    step,
-    stolen_watched,
     under_way,
     worst_moments,
 )
+from benchmarks.raw_client import RawConnection, frame
+from benchmarks.tails import Limit, Load, Rounds, limits_of, step, stolen_watched
 from benchmarks.targets import Target
 from benchmarks.traced_broker import ProcessorTimes, Trace
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -81,15 +76,51 @@ async def test_a_timeout_within_a_step_is_not_taken_for_its_limit() -> None:
             raise TimeoutError
 
 
-def test_messages_that_did_not_come_are_beyond_any_limit() -> None:
+def _load(p999: float, narrow: float, wide: float, *, missing_count: int = 0) -> Load:
     bare = Percentiles(1, 1, 1, 1)
-    limits = [Limit("narrow", 5.0), Limit("wide", 7.0)]
-    load = Load("1 a second", [(0, 4_000_000)] * 9, bare, limits, bare, missing=0)
-    assert load.beyond() == []
-    late = replace(load, times=[(0, 6_000_000)] * 9)
-    assert late.beyond() == ["1 a second: p99.9 6.00 ms, narrow: 5.00 ms"]
-    late = replace(load, missing=1)
-    assert late.beyond() == ["1 a second: 1 of 10 messages did not come in time"]
+    messages = Messages.of([(0, int(p999 * 1e6))] * 9)
+    limits = [Limit("narrow", narrow), Limit("wide", wide)]
+    return Load(messages, bare, limits, bare, missing_count)
+
+
+def test_the_median_of_the_rounds_is_judged_against_the_median_of_their_limits() -> None:
+    loads = [_load(6, 5, 20), _load(900, 8, 30), _load(7, 6, 24), _load(40, 70, 280)]
+    rounds = Rounds("1 a second", loads)
+
+    assert rounds.p999 == 23.5
+    assert [limit.millis for limit in rounds.limits()] == [7, 27]
+    assert rounds.within_counts() == [1, 3]
+    assert rounds.beyond() == ["1 a second: p99.9 23.50 ms, BEYOND 7.00 ms (narrow)"]
+
+
+def test_messages_that_did_not_come_are_beyond_any_limit_whatever_the_median_is() -> None:
+    loads = [_load(4, 5, 7), _load(4, 5, 7, missing_count=1), _load(4, 5, 7)]
+
+    assert Rounds("1 a second", loads[:1]).beyond() == []
+    rounds = Rounds("1 a second", loads)
+    assert rounds.within_counts() == [2, 2]
+    assert rounds.beyond() == ["1 a second: 1 messages did not come in time"]
+
+
+def test_worst_moments_are_shown_of_the_worst_and_of_the_median_round() -> None:
+    slow, middle, quick = _load(9, 5, 7), _load(8, 5, 7), _load(7, 5, 7)
+
+    shown = Rounds("1 a second", [quick, slow, middle]).worst_and_median()
+    assert shown == {"round 2, the worst": slow, "round 3, the median": middle}
+    shown = Rounds("1 a second", [slow]).worst_and_median()
+    assert shown == {"round 1, the worst and the median": slow}
+
+
+def test_all_rounds_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    Rounds("1 a second", [_load(6, 5, 20), _load(900, 8, 30), _load(7, 6, 24)]).print()
+
+    lines = capsys.readouterr().out.splitlines()
+    p999s = [float(line.split()[3]) for line in lines if line.split()[:1] in (["1"], ["2"], ["3"])]
+    assert p999s == [6, 900, 7]
+    assert lines[-2:] == [
+        "    median p99.9 7.00 ms, BEYOND 6.00 ms (narrow); 0 of 3 were within theirs",
+        "    median p99.9 7.00 ms, within 24.00 ms (wide); 2 of 3 were within theirs",
+    ]
 
 
 def test_half_of_the_rate_has_a_limit_for_each_reading() -> None:
@@ -101,7 +132,7 @@ def test_half_of_the_rate_has_a_limit_for_each_reading() -> None:
 
 def test_what_was_under_way_with_the_slowest_messages_is_a_share_of_their_time() -> None:
     times = [(0, 10), (100, 300), (150, 350), (400, 410)]
-    slowest = slowest_times(times, 0.5)
+    slowest = joined_times(Messages.of(times * 50).slowest)
     assert slowest == [(100, 350)]
     spans = [("flush", 0, 200), ("sync", 300, 325), ("sync", 310, 400), ("after", 360, 400)]
     assert shares(spans, slowest) == pytest.approx({"flush": 0.4, "sync": 0.2})
@@ -128,7 +159,7 @@ def test_it_is_noted_when_the_host_took_a_processor(monkeypatch: pytest.MonkeyPa
 def test_a_bare_loop_of_groups_has_a_time_for_each_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tails, "BARE_FILE_BYTES", 4 << 20)
+    monkeypatch.setattr(bare_loops, "BARE_FILE_BYTES", 4 << 20)
     before = time.perf_counter()
     millis = bare_groups(tmp_path, 5_000, seconds=0.05)
     took = (time.perf_counter() - before) * 1e3
