@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ import pytest
 from benchmarks import __main__ as table
 from benchmarks import bare_loops, tails, traced_broker
 from benchmarks.bare_loops import bare_groups, bare_syncs
-from benchmarks.loads import Figures, pause
+from benchmarks.loads import Figures, TimedMessages, pause
 from benchmarks.moments import (
     Messages,
     Percentiles,
@@ -31,9 +32,11 @@ from benchmarks.targets import Target
 from benchmarks.traced_broker import ProcessorTimes, Trace
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
+    CommandMessage,
     CommandPing,
     CommandSendError,
     CommandSendReceipt,
+    MessageIdData,
     ServerError,
 )
 
@@ -218,6 +221,40 @@ def _counting() -> tuple[RawConnection, _Transport]:
     connection.connection_made(transport)
     connection.start_counting()
     return connection, transport
+
+
+def _message(stamp: int) -> bytes:
+    message = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=stamp))
+    command = BaseCommand(type=BaseCommand.MESSAGE, message=message)
+    return frame(command, bytes(16) + struct.pack(">Q", stamp))
+
+
+async def test_messages_of_one_write_have_its_time_and_each_the_time_at_which_it_came() -> None:
+    connection, _ = _counting()
+    timed = TimedMessages(connection)
+    timed.sent(7, 3)
+    timed.sent(8, 1)
+
+    connection.data_received(_message(7) * 2)
+    connection.data_received(_message(7) + _message(8) + _message(9)[:20])
+
+    assert [sent for sent, _ in timed.times] == [7, 7, 7, 8]
+    first, second, third, fourth = (received for _, received in timed.times)
+    assert first == second < third == fourth
+
+
+async def test_a_message_that_is_not_the_next_one_ends_a_load() -> None:
+    connection, _ = _counting()
+    timed = TimedMessages(connection)
+    timed.sent(7, 1)
+    timed.sent(8, 1)
+    connection.data_received(
+        _message(7) + frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
+    )
+    with pytest.raises(RuntimeError, match="message 2 was sent at 8, what came at 7"):
+        connection.data_received(_message(7))
+    with pytest.raises(RuntimeError, match="1 messages came that were not sent"):
+        connection.data_received(_message(8))
 
 
 async def test_a_refused_message_ends_a_load_with_the_reason() -> None:
