@@ -1,4 +1,4 @@
-"""Connections that acknowledge at once."""
+"""Connections that send and acknowledge at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from pulsar_py.spark.shared import worker_process
 from pulsar_py.spark.shared.worker_process import (
     SentToWorkers,
-    acknowledge_at_once,
+    send_and_acknowledge_at_once,
     spare_the_collector,
 )
 from pulsar_py.spark.sink import PulsarBatchWriter, PulsarStreamWriter
@@ -44,15 +44,29 @@ def test_a_connection_that_looked_like_a_dialogue_no_longer_does(
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
     assert not acknowledges_at_once(connection)
 
-    acknowledge_at_once()
+    send_and_acknowledge_at_once()
 
     assert acknowledges_at_once(connection)
+
+
+def sends_at_once(connection: socket.socket) -> bool:
+    return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+
+def test_the_end_of_what_a_connection_sends_waits_for_no_acknowledgement(
+    connection: socket.socket,
+) -> None:
+    assert not sends_at_once(connection)
+
+    send_and_acknowledge_at_once()
+
+    assert sends_at_once(connection)
 
 
 @pytest.mark.parametrize(
     "kind", [PulsarBatchReader, PulsarStreamReader, PulsarBatchWriter, PulsarStreamWriter]
 )
-def test_what_tasks_are_given_has_its_arrival_acknowledged(
+def test_what_tasks_are_given_spares_their_connections_delays(
     kind: type[SentToWorkers], connection: socket.socket
 ) -> None:
     sent = kind.__new__(kind)
@@ -63,6 +77,7 @@ def test_what_tasks_are_given_has_its_arrival_acknowledged(
     arrived = pickle.loads(pickled)
 
     assert acknowledges_at_once(connection)
+    assert sends_at_once(connection)
     assert type(arrived) is kind
     assert vars(arrived) == vars(sent)
 
@@ -71,7 +86,7 @@ def test_what_else_a_process_has_open_stays_as_it_is(connection: socket.socket) 
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
     with ours, theirs, closing(os.fdopen(reading)), closing(os.fdopen(writing, "w")) as pipe:
-        acknowledge_at_once()
+        send_and_acknowledge_at_once()
 
         ours.send(b"still")
         assert theirs.recv(5) == b"still"
@@ -84,7 +99,7 @@ def test_no_socket_becomes_another_where_there_is_a_default_timeout(
 ) -> None:
     socket.setdefaulttimeout(5)
     try:
-        acknowledge_at_once()
+        send_and_acknowledge_at_once()
         assert os.get_blocking(connection.fileno())
     finally:
         socket.setdefaulttimeout(None)
@@ -93,7 +108,7 @@ def test_no_socket_becomes_another_where_there_is_a_default_timeout(
 def test_that_nothing_can_be_listed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_process, "_DESCRIPTORS", Path("/nowhere/at/all"))
 
-    acknowledge_at_once()
+    send_and_acknowledge_at_once()
 
 
 def test_what_is_loaded_is_left_out_of_the_search_for_cycles_once() -> None:
