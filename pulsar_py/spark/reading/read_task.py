@@ -24,7 +24,7 @@ from pulsar_py.spark.reading.rows_ahead import RowsAhead
 from pulsar_py.spark.reading.short_circuit_source import stored_runs
 from pulsar_py.spark.shared.options import ReadOptions, UndecodableMode
 from pulsar_py.spark.shared.runtime import Runtime, runtime
-from pulsar_py.spark.shared.worker_process import spare_the_collector
+from pulsar_py.spark.shared.worker_process import has_small_buffers, spare_the_collector
 from pulsar_py.spark.values.value_columns import ValueColumns
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ class ReadTask:
         """
         spare_the_collector()
         rows = self._rows(planned)
-        if self.options.short_circuit_path is None:
-            yield from rows
+        if self.options.short_circuit_path is None or not has_small_buffers():
+            yield from rows  # where the connection has room for the rows that Spark uses meanwhile
             return
         with closing(RowsAhead(rows)) as ahead:
             yield from ahead

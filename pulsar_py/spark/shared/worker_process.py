@@ -14,12 +14,13 @@ once; small writes are collected by Spark's workers themselves, 64 KB at a time.
 Python's cyclic garbage collector would search all objects of Spark's, Arrow's and our modules again
 and again, which cost a twelfth of a worker's CPU while it read.
 
-Source: tcp(7), TCP_QUICKACK and TCP_NODELAY.
+Source: tcp(7), TCP_QUICKACK and TCP_NODELAY; pyspark.daemon for the environment of a worker.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import socket
 from contextlib import suppress
 from functools import cache
@@ -29,6 +30,8 @@ from typing import Any, Final
 _QUICK_ACK: Final[int | None] = getattr(socket, "TCP_QUICKACK", None)
 """The socket option; None where the system is not Linux."""
 _DESCRIPTORS: Final = Path("/proc/self/fd")
+_UNIX_SOCKET: Final = "PYTHON_UNIX_DOMAIN_ENABLED"
+"""What Spark tells its workers of `spark.python.unix.domain.socket.enabled`."""
 
 
 def send_and_acknowledge_at_once() -> None:
@@ -65,6 +68,14 @@ class SentToWorkers:
         """Restore the pickled state, and spare the task's connection all delays of TCP."""
         self.__dict__.update(state)
         send_and_acknowledge_at_once()
+
+
+def has_small_buffers() -> bool:
+    """Whether Spark takes rows through a Unix domain socket, whose buffers hold some 200 KB.
+
+    Those of its TCP connections grow to several megabytes.
+    """
+    return os.environ.get(_UNIX_SOCKET, "").lower() == "true"
 
 
 @cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +19,7 @@ from pulsar_py.spark.planning.pieces import Piece
 from pulsar_py.spark.planning.plans import PlannedPiece
 from pulsar_py.spark.reading import read_task
 from pulsar_py.spark.reading.read_task import ReadTask, within
+from pulsar_py.spark.reading.short_circuit_source import stored_runs
 from pulsar_py.spark.values.topic_schemas import RawValues
 from pulsar_py.testing.broker_thread import BrokerThread
 from pulsar_py.wire.short_circuit import LendingBroker, encode_greeting
@@ -153,9 +156,35 @@ def test_a_compacted_read_and_another_broker_read_no_files(
         assert lender.requests == []
 
 
-def test_a_short_circuit_reader_that_is_left_early_leaves_nothing_open(
-    broker: BrokerThread, tmp_path: Path
+@pytest.mark.parametrize(("has_unix_socket", "others"), [("false", []), ("true", ["pulsar-rows"])])
+def test_only_beside_a_unix_socket_of_spark_another_thread_reads_files(
+    broker: BrokerThread,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_unix_socket: str,
+    others: list[str],
 ) -> None:
+    monkeypatch.setenv("PYTHON_UNIX_DOMAIN_ENABLED", has_unix_socket)
+    own = threading.current_thread().name
+    threads: set[str] = set()
+
+    def noting(*arguments: Any) -> Any:  # Any: as `stored_runs` has them
+        threads.add(threading.current_thread().name)
+        return stored_runs(*arguments)
+
+    monkeypatch.setattr(read_task, "stored_runs", noting)
+    positions = filled(broker, 3)
+    with Lender(tmp_path, entries_of(positions, "abc")) as lender:
+        task = short_circuit(broker, lender)
+        assert values_of(task, Piece(TOPIC, positions[0], positions[2])) == [b"a", b"b"]
+    assert threads == {*(others or [own])}
+
+
+@pytest.mark.parametrize("has_unix_socket", ["false", "true"])
+def test_a_short_circuit_reader_that_is_left_early_leaves_nothing_open(
+    broker: BrokerThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_unix_socket: str
+) -> None:
+    monkeypatch.setenv("PYTHON_UNIX_DOMAIN_ENABLED", has_unix_socket)
     positions = filled(broker, 9)
     before = descriptors_count()
     with Lender(tmp_path, entries_of(positions, "abcdefghi"), per_run=1) as lender:

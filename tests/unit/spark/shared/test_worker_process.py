@@ -15,6 +15,7 @@ import pytest
 from pulsar_py.spark.shared import worker_process
 from pulsar_py.spark.shared.worker_process import (
     SentToWorkers,
+    has_small_buffers,
     send_and_acknowledge_at_once,
     spare_the_collector,
 )
@@ -109,6 +110,21 @@ def test_that_nothing_can_be_listed_is_no_error(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(worker_process, "_DESCRIPTORS", Path("/nowhere/at/all"))
 
     send_and_acknowledge_at_once()
+
+
+@pytest.mark.parametrize(
+    ("told", "is_small"), [(None, False), ("false", False), ("true", True), ("True", True)]
+)
+def test_only_a_unix_socket_of_spark_holds_less_than_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+    told: str | None,
+    is_small: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    monkeypatch.delenv("PYTHON_UNIX_DOMAIN_ENABLED", raising=False)
+    if told is not None:
+        monkeypatch.setenv("PYTHON_UNIX_DOMAIN_ENABLED", told)
+
+    assert has_small_buffers() is is_small
 
 
 def test_what_is_loaded_is_left_out_of_the_search_for_cycles_once() -> None:
