@@ -10,7 +10,8 @@ where its ids are:
 
 What always holds: a command is alike only if its ids are as long and all its other bytes are the
 same, and the one that is kept is encoded as protobuf itself does it, each field once and in order:
-so parsing would give the same fields with these ids.
+so parsing would give the same fields with these ids. `find_alone` compares the frames of a whole
+read with the two at once, without cutting them first.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.common.varint import varint
+from pulsar_py.wire.framing import SIZES, SIZES_SIZE
 from pulsar_py.wire.receipt_runs import Receipt
 
 if TYPE_CHECKING:
     from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 
-__all__ = ["NOTHING", "AlikeCommands", "Found"]
+__all__ = ["NOTHING", "AlikeCommands", "Alone", "Found"]
 
 Found: TypeAlias = "tuple[CommandMessage | Receipt | None, tuple[int, int] | None]"
 """A receipt; or a message and the ledger and entry id to read in place of its own; or neither."""
 NOTHING: Final[Found] = (None, None)
+Alone: TypeAlias = "tuple[CommandMessage, tuple[int, int], bytes, int]"
+"""A message, its ledger and entry id, what follows the command, and where its frame begins."""
 
 _MESSAGE_HEAD: Final = b"\x08\x09\x4a"  # the type, and the tag of the rest, whose size follows
 _RECEIPT_HEAD: Final = b"\x08\x07\x3a"  # likewise
@@ -41,6 +45,8 @@ _MESSAGE_ID_TAG: Final = b"\x12"  # field 2 of MESSAGE: the message id
 _LEDGER_ID_TAG: Final = b"\x08"  # within the message id
 _ENTRY_ID_TAG: Final = b"\x10"  # likewise
 _ALL_BITS: Final = (1 << 64) - 1  # of a number below zero, too
+_NO_FRAME: Final = bytes(SIZES_SIZE)
+"""How no frame begins: its size counts the field that follows."""
 _MORE: Final = 0x80
 """Set in each byte of a number but the last."""
 
@@ -58,6 +64,7 @@ class AlikeCommands:
         "_middle",
         "_receipt",
         "_receipt_end",
+        "_receipt_frame",
         "_receipt_size",
         "_receipt_start",
         "_sequence_end",
@@ -71,6 +78,8 @@ class AlikeCommands:
         self._message_size = -1
         self._receipt = Receipt(-1, -1, -1, -1)
         self._receipt_start = self._middle = self._receipt_end = b""
+        # How a frame of a receipt like it begins.
+        self._receipt_frame = _NO_FRAME
         self._receipt_size = -1
         # Where the receipt's sequence id ends, and where its entry id begins.
         self._sequence_end = self._entry_at = 0
@@ -112,6 +121,7 @@ class AlikeCommands:
         if data in {begin, begin + _HIGHEST_TAG + varint(highest & _ALL_BITS)}:
             self._receipt = receipt
             self._receipt_start, self._middle = start, middle
+            self._receipt_frame = SIZES.pack(len(data) + 4, len(data)) + start
             self._sequence_end = len(start) + len(sequence)
             self._entry_at = self._sequence_end + len(middle)
             self._receipt_end = data[len(begin) :]
@@ -120,6 +130,29 @@ class AlikeCommands:
     def is_receipt(self, data: bytes) -> bool:
         """Whether a command is a SEND_RECEIPT for the same producer as the one it knows."""
         return len(data) == self._receipt_size and data.startswith(self._receipt_start)
+
+    def find_alone(self, data: bytes) -> Alone | None:
+        """The message whose frame `data` are, with that of a receipt before it or without one.
+
+        None of anything else. The receipt is of the producer that it knows; `find` looks further.
+        """
+        # Hot path: latency in `make bench-client`.
+        start = 0
+        if data.startswith(self._receipt_frame):
+            start = SIZES_SIZE + self._receipt_size
+        begin = start + SIZES_SIZE
+        split = begin + self._message_size
+        if (
+            len(data) <= split
+            or SIZES.unpack_from(data, start) != (len(data) - start - 4, self._message_size)
+            or not data.startswith(self._message_start, begin)
+            or not data.startswith(self._message_end, end := split - len(self._message_end))
+        ):
+            return None
+        entry_id = _number(data[begin + len(self._message_start) : end])
+        if self._message is None or entry_id < 0:
+            return None
+        return self._message, (self._ledger_id, entry_id), data[split:], start
 
     def find(self, data: bytes) -> Found:
         """What a command says that is like one of the two; `NOTHING` of any other one."""

@@ -16,7 +16,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSendReceipt,
     MessageIdData,
 )
-from pulsar_py.wire import commands
+from pulsar_py.wire import commands, framing
 from pulsar_py.wire.alike_commands import NOTHING, AlikeCommands
 from pulsar_py.wire.receipt_runs import Receipt
 
@@ -113,6 +113,61 @@ def test_what_differs_in_anything_else_is_left_to_the_parser() -> None:
     assert alike.find(receipt(Receipt(2, 200, 7, 200))) is NOTHING
     assert not alike.is_receipt(receipt(Receipt(2, 200, 7, 200)))
     assert not alike.is_receipt(data)
+
+
+def framed(command: bytes, payload: bytes = b"") -> bytes:
+    return framing.encode_message_header(command, len(payload)) + payload
+
+
+def test_a_message_that_comes_alone_is_found_in_its_frame_behind_a_receipt_or_without_one() -> None:
+    alike = AlikeCommands()
+    first, command = message(1, 7, 200)
+    told = framed(receipt(Receipt(1, 200, 7, 200)))
+    assert alike.find_alone(told + framed(first, b"entry")) is None
+    alike.learn_message(first, command)
+    assert alike.find_alone(told + framed(first, b"entry")) is None
+    alike.learn_receipt(receipt(Receipt(1, 200, 7, 200)), Receipt(1, 200, 7, 200))
+    other = framed(message(1, 7, 300)[0], b"entry")
+    told = framed(receipt(Receipt(1, 300, 7, 300)))
+    assert alike.find_alone(other) == (command, (7, 300), b"entry", 0)
+    assert alike.find_alone(told + other) == (command, (7, 300), b"entry", len(told))
+    for size in range(len(told + other)):
+        assert alike.find_alone((told + other)[:size]) is None
+    for piece in (
+        told + told + other,
+        told + other + b"x",
+        other + other,
+        other + told,
+        framed(message(1, 7, 300)[0]),  # without an entry
+        framed(message(2, 7, 300)[0], b"entry"),
+        framed(message(1, 7, 20000)[0], b"entry"),
+        framed(receipt(Receipt(2, 300, 7, 300))) + other,  # of another producer
+        bytes(len(other)),
+    ):
+        assert alike.find_alone(piece) is None
+
+
+@given(IDS, IDS, st.binary(min_size=1, max_size=300), st.booleans(), st.data())
+def test_what_is_found_alone_is_what_is_found_in_frames(
+    entry_id: int,
+    sequence_id: int,
+    entry: bytes,
+    has_receipt: bool,  # noqa: FBT001 - a value of hypothesis
+    data: st.DataObject,
+) -> None:
+    alike = AlikeCommands()
+    command, values = message(1, 7, entry_id)[0], Receipt(1, sequence_id, 7, entry_id)
+    learn(alike, command)
+    learn(alike, receipt(values))
+    piece = framed(receipt(values)) * has_receipt + framed(command, entry)
+    at = data.draw(st.integers(0, len(piece) - 1))
+    piece = piece[:at] + data.draw(st.binary(min_size=1, max_size=1)) + piece[at + 1 :]
+    found = alike.find_alone(piece)
+    if found is not None:
+        *before, (data_found, payload) = framing.FrameDecoder(1 << 20).decode(piece)
+        assert len(before) == (found[3] > 0)
+        assert all(alike.is_receipt(each) and rest is None for each, rest in before)
+        assert (*alike.find(data_found), payload) == found[:3]
 
 
 def test_bytes_that_are_no_number_where_an_id_should_be_are_left_to_the_parser() -> None:

@@ -21,7 +21,9 @@ def frame(command: bytes, payload: bytes = b"") -> bytes:
     return framing.encode_message_header(command, len(payload)) + payload
 
 
-def receive(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[ReceivedFrame]:
+def receive(
+    receiver: FrameReceiver, stream: bytes, sizes: list[int], *, by_pieces: bool = False
+) -> list[ReceivedFrame]:
     """Feed a stream as a socket does: at most so many bytes at once, in turn."""
     frames: list[ReceivedFrame] = []
     position = turn = 0
@@ -30,7 +32,9 @@ def receive(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[Re
         assert len(buffer) > 0
         piece = stream[position : position + min(len(buffer), sizes[turn % len(sizes)])]
         buffer[: len(piece)] = piece
-        frames += receiver.received(len(piece))
+        whole = receiver.piece(len(piece)) if by_pieces else None
+        assert whole in {None, piece}
+        frames += receiver.received(len(piece)) if whole is None else receiver.decode(whole)
         position += len(piece)
         turn += 1
     return frames
@@ -43,16 +47,35 @@ SMALL, LARGE = b"s" * 300, b"l" * (3 * LARGE_FRAME_BYTES)
     st.lists(st.sampled_from([b"", b"x", SMALL, LARGE, LARGE + b"x"]), min_size=1, max_size=8),
     st.lists(st.integers(1, 200_000), min_size=1, max_size=5),
     st.sampled_from([[], [1, 3, 5]]),
+    st.booleans(),
 )
 def test_any_cut_gives_the_same_frames(
-    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int]
+    payloads: list[bytes],
+    sizes: list[int],
+    tiny_sizes: list[int],
+    by_pieces: bool,  # noqa: FBT001 - a value of hypothesis
 ) -> None:
     stream = b"".join(frame(b"c%d" % index, each) for index, each in enumerate(payloads))
 
-    frames = receive(FrameReceiver(LIMIT), stream, sizes + tiny_sizes)
+    frames = receive(FrameReceiver(LIMIT), stream, sizes + tiny_sizes, by_pieces=by_pieces)
 
     assert [command for command, _ in frames] == [b"c%d" % i for i in range(len(payloads))]
     assert [payload or b"" for _, payload in frames] == payloads
+
+
+def test_a_piece_begins_with_a_frame_and_is_no_longer_than_one_may_be() -> None:
+    receiver, small = FrameReceiver(LIMIT), frame(b"c", SMALL)
+    receiver.buffer()[: len(small)] = small
+    assert receiver.piece(len(small)) == small
+    receiver.set_max_frame_bytes(len(small) + 3)
+    assert receiver.piece(len(small)) is None
+    receiver.set_max_frame_bytes(LIMIT)
+    assert receiver.decode(small[:9]) == []
+    assert receiver.piece(5) is None  # the rest of a frame
+    assert receive(receiver, small[9:], [LIMIT], by_pieces=True) == [(b"c", SMALL)]
+    assert receive(receiver, frame(b"c", LARGE), [LIMIT], by_pieces=True) == [(b"c", LARGE)]
+    receiver.buffer()
+    assert receiver.piece(9) is None  # in the place of another large one
 
 
 def test_what_somebody_holds_is_not_written_over() -> None:
