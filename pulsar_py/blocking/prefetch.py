@@ -93,6 +93,7 @@ class Prefetch(Generic[T_co]):
         if isinstance(consumer, Consumer):
             consumer.receiver.on_recall = self._recall
             consumer.receiver.take_over = self._take_over
+            consumer.receiver.is_awaited = lambda: bool(self._requests)
 
     # --- called by threads of the application --------------------------------------------------
 

@@ -95,6 +95,10 @@ class ConsumerHandler(Protocol):
         The bytes are its own, too, for as long as it refers to them or to a slice of them.
         """
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits for the next message, which `on_batch_end` wakes."""
+
     def on_active_consumer_change(self, *, is_active: bool) -> None:
         """A Failover consumer became the active one, or ceased to be it."""
 

@@ -370,6 +370,12 @@ class ConsumerSession:
             self.receiver.give_up(self._takes_over)
         self.receiver.wake()
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits for the next message."""
+        is_awaited = self.receiver.is_awaited
+        return is_awaited is not None and is_awaited()
+
     def on_active_consumer_change(self, *, is_active: bool) -> None:
         """A Failover consumer became the active one, or ceased to be it."""
         self.is_active = is_active

@@ -128,6 +128,8 @@ class Receiver:
         # Called when entries came, before a task is woken for them; returns whether it took them
         # all. The blocking client's `Prefetch` sets it.
         self.take_over: Callable[[], bool] | None = None
+        # Whether it would wake a thread with them; set by `Prefetch`, too.
+        self.is_awaited: Callable[[], bool] | None = None
         # Called when entries came, besides waking tasks; `MergedReceiver` sets it.
         self.on_ready: Callable[[], None] | None = None
         # Makes a `MergedReceiver` return the messages that it has collected.

@@ -71,10 +71,13 @@ def test_a_thread_that_waits_gets_a_message_as_it_is_read(
         Prefetch, "_take_over", lambda self: taken.append(take_over(self)) or taken[-1]
     )
     consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    session = consumer._inner._session
     with ThreadPoolExecutor(1) as threads:
         for number in range(10):
+            assert not session.is_awaited
             received = threads.submit(numbers, consumer, 1)
             wait_for_receivers(consumer, 1)
+            assert session.is_awaited
             producer.send(b"%d" % number)
             assert received.result(30) == [number]
     assert taken == [True] * 10

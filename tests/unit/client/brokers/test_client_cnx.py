@@ -40,6 +40,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.news: list[tuple[object, ...]] = []
+        self.is_awaited = False
 
     def on_send_receipt(self, *values: int) -> None:
         self.news.append(("receipt", *values))
@@ -299,7 +300,7 @@ async def test_news_of_one_piece_of_data_comes_in_order_and_then_its_end(
 
 
 @simulated
-async def test_what_comes_alone_is_like_the_last_one_and_its_message_is_handed_over_first(
+async def test_what_comes_alone_is_like_the_last_one_and_what_a_thread_waits_for_comes_last(
     broker: ScriptedBroker,
 ) -> None:
     producer, consumer = Recorder(), Recorder()
@@ -311,13 +312,16 @@ async def test_what_comes_alone_is_like_the_last_one_and_its_message_is_handed_o
         cnx.register_producer(1, producer)
         cnx.register_consumer(2, consumer)
         consumer.on_batch_end = lambda: news.append(("handed over",))
-        for number in range(126, 131):  # 128 takes a byte more
+        for number in range(126, 134):  # 128 takes a byte more
+            consumer.is_awaited = number > 130
             message = messages.encode(7, number, len(entry)) + entry
             broker.end.push(encoder.encode(1, number, 7, number) + message)
             receipt = [("receipt", number, 0, 7, number), ("batch end",)]
             handed_over = [("message", number, len(entry)), ("handed over",)]
             if number in {126, 128}:  # nothing like them came before
                 expected += [receipt[0], handed_over[0], receipt[1], handed_over[1]]
+            elif consumer.is_awaited:
+                expected += receipt + handed_over
             else:
                 expected += handed_over + receipt
             await asyncio.sleep(0.1)
