@@ -8,8 +8,8 @@ row instead of 41, in reads, writes and micro-batches.
 
 A task's own last bytes meet the same algorithm: they fill no segment, so they wait until Spark has
 acknowledged those before, and where it has nothing left to do but wait for them, that takes 40 ms,
-too. Half of the tasks ended so where rows came no faster than Spark took them. TCP_NODELAY sends at
-once; small writes are collected by Spark's workers themselves, 64 KB at a time.
+too. Nearly half of the tasks ended so where rows came no faster than Spark takes them. TCP_NODELAY
+sends at once; small writes are collected by Spark's workers themselves, 64 KB at a time.
 
 Python's cyclic garbage collector would search all objects of Spark's, Arrow's and our modules again
 and again, which cost a twelfth of a worker's CPU while it read.
