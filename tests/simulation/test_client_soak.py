@@ -80,7 +80,12 @@ def test_many_seeds_replay_exactly_in_another_process(seed: int) -> None:
 
 
 def test_an_order_that_hangs_on_addresses_is_found() -> None:
-    assert len(digests("--broken", salts=(1, 2))) > 1
+    found: set[str] = set()
+    for salt in range(1, 9):  # of two processes one in twenty has the other's order by chance
+        found |= digests("--broken", salts=(salt,))
+        if len(found) > 1:
+            break
+    assert len(found) > 1
 
 
 # --- bugs put in on purpose --------------------------------------------------------------------
