@@ -43,21 +43,15 @@ class Hold:
         # Whether an id is in use again, and what to send if it is not.
         self._held: list[tuple[_IsUsed, int, _Send]] = []
 
-    def add_producer(self, cnx: HoldingConnection, producer_id: int) -> None:
-        """Hold a CLOSE_PRODUCER."""
-        send = partial(_close_producer_of, cnx, producer_id)
-        self._held.append((cnx.uses_producer_id, producer_id, send))
-
-    def add_consumer(self, cnx: HoldingConnection, consumer_id: int) -> None:
-        """Hold a CLOSE_CONSUMER."""
-        send = partial(_close_consumer_of, cnx, consumer_id)
-        self._held.append((cnx.uses_consumer_id, consumer_id, send))
+    def add(self, is_used: _IsUsed, closed_id: int, send: _Send) -> None:
+        """Hold what is sent about an id, unless that is in use again by then."""
+        self._held.append((is_used, closed_id, send))
 
     def end(self, url: str | None = None, url_tls: str | None = None) -> int:
         """Send all that is held, with the addresses of who serves the topics; returns how many."""
         held, self._held = self._held, []
-        for is_used, each_id, send in held:
-            if not is_used(each_id):
+        for is_used, closed_id, send in held:
+            if not is_used(closed_id):
                 send(url, url_tls)
         return len(held)
 
@@ -83,38 +77,36 @@ class HeldCloses:
         self, cnx: HoldingConnection, producer_id: int, topic: TopicName | None
     ) -> None:
         """Send CLOSE_PRODUCER, or hold it; `topic` is None if it is not known."""
-        hold = self._of(topic)
-        if hold is not None:
-            hold.add_producer(cnx, producer_id)
-        else:
-            _close_producer_of(cnx, producer_id)
+        send = partial(_close_producer, cnx, producer_id)
+        self._send_or_hold(topic, cnx.uses_producer_id, producer_id, send)
 
     def close_consumer(
         self, cnx: HoldingConnection, consumer_id: int, topic: TopicName | None
     ) -> None:
         """Send CLOSE_CONSUMER, or hold it; `topic` is None if it is not known."""
-        hold = self._of(topic)
-        if hold is not None:
-            hold.add_consumer(cnx, consumer_id)
-        else:
-            _close_consumer_of(cnx, consumer_id)
+        send = partial(_close_consumer, cnx, consumer_id)
+        self._send_or_hold(topic, cnx.uses_consumer_id, consumer_id, send)
 
-    def _of(self, name: TopicName | None) -> Hold | None:
-        return next(
-            (each for each in self._holds if name is not None and each.concerns(name)), None
-        )
+    def _send_or_hold(
+        self, topic: TopicName | None, is_used: _IsUsed, closed_id: int, send: _Send
+    ) -> None:
+        for hold in self._holds:
+            if topic is not None and hold.concerns(topic):
+                hold.add(is_used, closed_id, send)
+                return
+        send(None, None)
 
 
-def _close_producer_of(
-    cnx: HoldingConnection, producer_id: int, url: str | None = None, url_tls: str | None = None
+def _close_producer(
+    cnx: HoldingConnection, producer_id: int, url: str | None, url_tls: str | None
 ) -> None:
     from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
 
     cnx.send(commands.close_producer(producer_id, assigned_url=url, assigned_url_tls=url_tls))
 
 
-def _close_consumer_of(
-    cnx: HoldingConnection, consumer_id: int, url: str | None = None, url_tls: str | None = None
+def _close_consumer(
+    cnx: HoldingConnection, consumer_id: int, url: str | None, url_tls: str | None
 ) -> None:
     from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
 
