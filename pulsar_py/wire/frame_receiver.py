@@ -111,10 +111,6 @@ class FrameReceiver:
             return None
         return self._small[:size].tobytes()
 
-    def decode(self, piece: bytes) -> Sequence[ReceivedFrame]:
-        """The frames that a `piece` completes; raises as `received`."""
-        return self._decode(piece)
-
     def received(self, size: int) -> Sequence[ReceivedFrame]:
         """Take note of `size` bytes received into `buffer`; returns the frames that they complete.
 
@@ -125,20 +121,20 @@ class FrameReceiver:
         if self._large is not None:
             return self._received_large(size)
         if self._expected is None:
-            return self._decode(self._small[:size].tobytes())
+            return self.decode(self._small[:size].tobytes())
         expected, self._expected = self._expected, None
         total_bytes = 4 + SIZES.unpack_from(expected)[0] if size >= SIZES_SIZE else 0
         if not LARGE_FRAME_BYTES <= total_bytes <= len(expected):
             self._expected_bytes = 0
-            return self._decode(expected[:size].tobytes())
+            return self.decode(expected[:size].tobytes())
         self._large = expected[:total_bytes]
         self._filled_bytes = 0
         rest = expected[total_bytes:size].tobytes()  # of the next frame, if this one is shorter
         frames = self._received_large(size - len(rest))
-        return (*frames, *self._decode(rest)) if rest else frames
+        return (*frames, *self.decode(rest)) if rest else frames
 
-    def _decode(self, data: bytes) -> Sequence[ReceivedFrame]:
-        """The complete frames, where there is no large one under way."""
+    def decode(self, data: bytes) -> Sequence[ReceivedFrame]:
+        """The frames that a `piece` completes; raises as `received`. There is no large one then."""
         frames = self._decoder.decode(data)
         if self._decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
             self._begin_large()
