@@ -21,7 +21,7 @@ import uvloop
 from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine, tls_crowd
 from benchmarks.acknowledging_loads import acknowledge
 from benchmarks.call_counter import CallCounts
-from benchmarks.limited_rows import exit_with, say_how_it_ends
+from benchmarks.limited_rows import exit_with, say_how_it_ends, those_named
 from benchmarks.loads import Figures
 from benchmarks.starts import start_up
 from benchmarks.targets import Target, running, start_ours
@@ -340,9 +340,7 @@ def main() -> None:
         f"{measured.echo_frames_per_second / 1000:.0f}k/s"
     )
     result: dict[str, object] = {"machine": asdict(measured)}
-    chosen = [load for load in LOADS if arguments.only in load.name]
-    if not chosen and arguments.only not in PARTS:
-        raise SystemExit(f"--only {arguments.only!r}: no load has that in its name")
+    chosen = those_named("--only", arguments.only, LOADS, lambda load: load.name, besides=PARTS)
     table, missing = measure_brokers(
         chosen,
         [running(description) for description in arguments.against],

@@ -27,7 +27,7 @@ def bare_syncs(directory: Path, seconds: float) -> list[float]:
 
     It ends with the time, however few a slow disk has done by then.
     """
-    block, millis = os.urandom(4096), []
+    block, millis = os.urandom(BARE_BLOCK_BYTES), []
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         file.write(block * BARE_PER_SECOND)
         os.fsync(file.fileno())

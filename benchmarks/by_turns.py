@@ -28,7 +28,7 @@ from typing import Final
 import uvloop
 
 from benchmarks.__main__ import LOADS, Load, run_load
-from benchmarks.limited_rows import say_how_it_ends
+from benchmarks.limited_rows import say_how_it_ends, those_named
 from benchmarks.loads import Figures, durable_publish, half_rate
 from benchmarks.targets import Target, start_ours
 
@@ -124,10 +124,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     arguments = parser.parse_args()
     say_how_it_ends()
-    chosen = [load for load in LOADS if arguments.loads in load.name]
-    if not chosen:
-        names = "\n    ".join(load.name for load in LOADS)
-        raise SystemExit(f"--loads {arguments.loads!r}: none of these has that in it:\n    {names}")
+    chosen = those_named("--loads", arguments.loads, LOADS, lambda load: load.name)
     found: dict[str, dict[str, Ratio]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.client_loads import Job, Run
+from benchmarks.limited_rows import those_named
 from benchmarks.targets import Target, start_ours
 
 RESULTS = Path(__file__).with_name("results")
@@ -247,10 +248,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
-    chosen = [row for row in ROWS if arguments.only in row.load]
-    if not chosen:
-        names = ", ".join(sorted({row.load for row in ROWS}))
-        raise SystemExit(f"--only {arguments.only!r}: none of these has that in it: {names}")
+    chosen = those_named("--only", arguments.only, ROWS, lambda row: row.load)
     table: dict[str, dict[str, list[Figures]]] = {}
     for in_memory in (False, True):
         rows = [row for row in chosen if row.in_memory is in_memory]

@@ -8,7 +8,10 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def beyond_limits(figures: Mapping[str, float], limits: Mapping[str, float]) -> list[str]:
@@ -29,6 +32,26 @@ def print_limited(
         limit = f"{limits[name]:8g}" if name in limits else ""
         print(f"{name:<44}{value:12,.2f}{limit}")
     return beyond_limits(figures, limits)
+
+
+def those_named(
+    option: str,
+    text: str,
+    rows: Sequence[T],
+    name_of: Callable[[T], str],
+    *,
+    besides: Container[str] = (),
+) -> list[T]:
+    """The rows whose name holds the text of an option; `besides` are texts that ask for no row.
+
+    Raises:
+        SystemExit: There is none.
+    """
+    chosen = [row for row in rows if text in name_of(row)]
+    if not chosen and text not in besides:
+        names = "\n    ".join(dict.fromkeys(map(name_of, rows)))
+        raise SystemExit(f"{option} {text!r}: none of these has that in it:\n    {names}")
+    return chosen
 
 
 def say_how_it_ends() -> None:

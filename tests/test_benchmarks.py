@@ -17,6 +17,7 @@ import pytest
 from benchmarks import __main__ as table
 from benchmarks import bare_loops, tails, traced_broker
 from benchmarks.bare_loops import bare_groups, bare_syncs
+from benchmarks.limited_rows import those_named
 from benchmarks.loads import Figures, TimedMessages, pause
 from benchmarks.moments import (
     Messages,
@@ -305,3 +306,18 @@ def test_a_load_that_our_broker_breaks_off_is_missing_with_the_reason(
     assert list(found) == ["good"]
     [line] = missing
     assert line.startswith("bad: not measured: RuntimeError('pulsar_py closed the connection")
+
+
+def test_a_name_that_no_row_has_is_refused_with_the_names_there_are() -> None:
+    rows = ["publish, 1 KB", "publish, 16 KB", "catch-up", "catch-up"]
+    assert those_named("--only", "publish", rows, str) == rows[:2]
+    assert those_named("--only", "", rows, str) == rows
+    assert those_named("--only", "start", rows, str, besides=("start",)) == []
+    with pytest.raises(SystemExit) as refused:
+        those_named("--only", "tails", rows, str, besides=("start",))
+    assert str(refused.value).splitlines() == [
+        "--only 'tails': none of these has that in it:",
+        "    publish, 1 KB",
+        "    publish, 16 KB",
+        "    catch-up",
+    ]
