@@ -34,7 +34,7 @@ from typing import ParamSpec, TypeVar
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile, Disk, LentFile, OnSynced, ReadFile
-from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_all
+from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_cached
 from pulsar_py.common.disks.io_uring import IoUring
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
@@ -295,7 +295,7 @@ class _LocalAppendFile(AppendFile):
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self.size_bytes
         self.size_bytes += sum(map(len, buffers))
-        await self._disk.run(write_all, self._descriptor, offset, buffers)
+        await self._disk.run(write_cached, self._descriptor, offset, buffers)
 
     async def sync(self) -> None:
         await self._disk.run(os.fdatasync, self._descriptor)
@@ -453,7 +453,7 @@ def _as_storage_error(error: OSError) -> StorageError:
 
 
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
-    write_all(descriptor, offset, buffers)
+    write_cached(descriptor, offset, buffers)
     os.fdatasync(descriptor)
 
 
@@ -539,7 +539,7 @@ def _replace(path: str, data: Buffer) -> None:
     temporary = f"{path}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
-        write_all(descriptor, 0, [data])
+        write_cached(descriptor, 0, [data])
         os.fdatasync(descriptor)
     finally:
         os.close(descriptor)

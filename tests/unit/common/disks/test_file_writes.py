@@ -14,12 +14,14 @@ import pytest
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.file_writes import (
+    CACHED_PIECE_BYTES,
     COPIED_BYTES,
     DIRECT_BLOCK_BYTES,
     DIRECT_PIECE_BYTES,
     HAS_DIRECT,
     DirectWriter,
     DirectWrites,
+    write_cached,
 )
 
 BLOCK = DIRECT_BLOCK_BYTES
@@ -354,3 +356,27 @@ def test_memory_is_used_again(descriptor: int, shared: DirectWrites) -> None:
     assert {shared.take(), shared.take()} == {one, two}
     one.close()
     two.close()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_write_to_the_page_cache_has_more_than_a_piece(
+    seed: int, descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    real = os.pwritev
+
+    def pwritev(descriptor: int, buffers: Sequence[Buffer], offset: int) -> int:
+        seen.append(sum(map(len, buffers)))
+        return real(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    chance = random.Random(seed)
+    piece = CACHED_PIECE_BYTES
+    sizes = [chance.choice((0, 1, 5000, piece - 1, piece, 3 * piece + 7)) for _ in range(6)]
+    buffers: list[Buffer] = [chance.randbytes(size) for size in sizes]
+
+    assert write_cached(descriptor, 100, buffers) == 100 + sum(sizes)
+
+    assert content(descriptor)[100:] == b"".join(buffers)
+    assert max(seen, default=0) <= piece
+    assert len(seen) <= sum(sizes) // piece + 1
