@@ -551,6 +551,7 @@ FILES = {
     "pulsar_py.common.disks.directory_lock": "a directory's lock",
     "pulsar_py.common.disks.file_writes": "how the real Disk writes",
     "pulsar_py.common.disks.local_disk": "the real Disk",
+    "pulsar_py.common.disks.slow_removal": "how the real Disk removes large files",
     "pulsar_py.common.disks.tool_files": "what tools write as a whole",
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",

@@ -249,6 +249,13 @@ class Disk(ABC):
     async def remove(self, path: str) -> None:
         """Remove a file's name; fine if it is gone already."""
 
+    async def remove_slowly(self, path: str) -> None:
+        """As `remove`, for a large file: a disk may give back its space soon after, in pieces.
+
+        So that nobody waits for the device meanwhile. Where the space is wanted, use `remove`.
+        """
+        await self.remove(path)
+
     @abstractmethod
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""

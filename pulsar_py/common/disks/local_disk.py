@@ -36,6 +36,7 @@ from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile, Disk, LentFile, OnSynced, ReadFile
 from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_cached
 from pulsar_py.common.disks.io_uring import IoUring
+from pulsar_py.common.disks.slow_removal import SlowRemoval
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 logger = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class LocalDisk(Disk):
         self._idle_syncers: list[SyncThread] = []
         self._lock_descriptor: int | None = None
         self._direct_writes = DirectWrites()
+        self._slow_removal = SlowRemoval()
         self._ring: IoUring | None = None
         self._has_asked_for_ring = False
 
@@ -189,6 +191,10 @@ class LocalDisk(Disk):
         """Remove a file's name."""
         await self.run(Path(self.full_path(path)).unlink, missing_ok=True)
 
+    async def remove_slowly(self, path: str) -> None:
+        """Remove a file's name; its space follows in pieces."""
+        await self.run(self._slow_removal.remove, self.full_path(path))
+
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""
         await self.run(sync_directory, self.full_path(path))
@@ -220,6 +226,8 @@ class LocalDisk(Disk):
         self._idle_syncers.clear()
         while self._syncers:
             await self.run(self._syncers.pop().stop)
+        if self._slow_removal.is_under_way:
+            await self.run(self._slow_removal.stop)
         if self._lock_descriptor is not None:
             await self.run(os.close, self._lock_descriptor)
             self._lock_descriptor = None

@@ -125,7 +125,7 @@ class JournalFiles:
             await self._disk.rename(path, spare)
             self._spares.append(spare)
         else:
-            await self._disk.remove(path)
+            await self._disk.remove_slowly(path)
 
     async def give_up_spares(self) -> None:
         """Remove all spares, which makes room on a full disk."""

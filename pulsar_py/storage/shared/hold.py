@@ -80,11 +80,11 @@ class CopyHold:
             if not self._holders_count:
                 kept, self._kept = self._kept, set()
                 for path in sorted(kept):
-                    await self._disk.remove(path)
+                    await self._disk.remove_slowly(path)
 
     async def remove(self, path: str) -> None:
         """Remove a file of which nothing is needed any more, now or when nobody holds files."""
         if self._holders_count:
             self._kept.add(path)
         else:
-            await self._disk.remove(path)
+            await self._disk.remove_slowly(path)

@@ -1,0 +1,238 @@
+"""Files whose space is given back in pieces: only where nobody can see it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.disks import slow_removal
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.slow_removal import HAS_LEASES, PIECE_BYTES, SlowRemoval
+
+SIZE_BYTES = 5 * PIECE_BYTES + 17
+
+pytestmark = pytest.mark.skipif(not HAS_LEASES, reason="this system has no leases on files")
+
+
+class Cuts:
+    """The lengths that files were cut to, in order; the first cut may be held up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[int] = []
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        self.has_begun = threading.Event()
+        real = os.ftruncate
+
+        def ftruncate(descriptor: int, length: int) -> None:
+            real(descriptor, length)
+            self.seen.append(length)
+            self.has_begun.set()
+            assert self.may_go_on.wait(10)
+
+        monkeypatch.setattr(os, "ftruncate", ftruncate)
+
+
+@pytest.fixture
+def cuts(monkeypatch: pytest.MonkeyPatch) -> Cuts:
+    return Cuts(monkeypatch)
+
+
+@pytest.fixture
+def removal() -> Iterator[SlowRemoval]:
+    removal = SlowRemoval()
+    yield removal
+    removal.stop()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.truncate(SIZE_BYTES)
+    return path
+
+
+def await_end(removal: SlowRemoval) -> None:
+    thread = removal._thread
+    if thread is not None:
+        thread.join(10)
+    assert not removal.is_under_way
+
+
+def open_files() -> set[str]:
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            found.add(str(each.readlink()))
+    return found
+
+
+def test_a_large_file_loses_its_name_at_once_and_its_space_in_pieces(
+    cuts: Cuts, removal: SlowRemoval, path: Path
+) -> None:
+    cuts.may_go_on.clear()
+
+    removal.remove(str(path))
+
+    assert not path.exists()
+    assert cuts.has_begun.wait(10)
+    cuts.may_go_on.set()
+    await_end(removal)
+    assert cuts.seen == [SIZE_BYTES - PIECE_BYTES * count for count in range(1, 6)]
+    assert f"{path} (deleted)" not in open_files()
+
+
+def test_a_small_file_and_one_that_is_gone_need_no_thread(
+    removal: SlowRemoval, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(bytes(2 * PIECE_BYTES - 1))
+
+    removal.remove(str(small))
+    removal.remove(str(small))
+
+    assert not small.exists()
+    assert not removal.is_under_way
+
+
+def test_what_somebody_reads_stays_whole(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(slow_removal, "ASK_EVERY_SECONDS", 0.005)
+    with path.open("rb") as reader:
+        removal.remove(str(path))
+        await_end(removal)
+        assert os.fstat(reader.fileno()).st_size == SIZE_BYTES
+    assert cuts.seen == []
+
+
+def test_a_reader_that_closes_soon_is_waited_for(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    real = fcntl.fcntl
+    reader = path.open("rb")
+
+    def asking(descriptor: int, command: int, argument: int) -> int:
+        if command != fcntl.F_SETLEASE or argument != fcntl.F_WRLCK:
+            return real(descriptor, command, argument)
+        try:
+            answer = real(descriptor, command, argument)
+        except BlockingIOError:
+            asked.append(False)
+            reader.close()
+            raise
+        asked.append(True)
+        return answer
+
+    monkeypatch.setattr(fcntl, "fcntl", asking)
+
+    removal.remove(str(path))
+    await_end(removal)
+
+    assert asked == [False, True]
+    assert len(cuts.seen) == 5
+
+
+def test_a_file_with_another_name_stays_whole(
+    cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup"
+    backup.hardlink_to(path)
+
+    removal.remove(str(path))
+
+    assert not removal.is_under_way
+    assert not path.exists()
+    assert backup.stat().st_size == SIZE_BYTES
+    assert cuts.seen == []
+
+
+def test_the_lease_is_given_back_at_once(cuts: Cuts, removal: SlowRemoval, path: Path) -> None:
+    """Else somebody who opens the file in `/proc` would end the process by a signal."""
+    cuts.may_go_on.clear()
+    removal.remove(str(path))
+    assert cuts.has_begun.wait(10)
+    (found,) = (
+        each
+        for each in Path("/proc/self/fd").iterdir()
+        if each.is_symlink() and str(each.readlink()) == f"{path} (deleted)"
+    )
+    os.close(os.open(found, os.O_RDONLY | os.O_NONBLOCK))
+    cuts.may_go_on.set()
+
+
+def test_stopping_frees_at_once_what_is_left(
+    cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(bytes(SIZE_BYTES))
+    cuts.may_go_on.clear()
+    removal.remove(str(path))
+    removal.remove(str(other))
+    assert cuts.has_begun.wait(10)
+
+    stopping = threading.Thread(target=removal.stop)
+    stopping.start()
+    assert removal._stopping.wait(10)
+    cuts.may_go_on.set()
+    stopping.join(10)
+
+    assert cuts.seen == [SIZE_BYTES - PIECE_BYTES]
+    assert not removal.is_under_way
+    assert not {f"{path} (deleted)", f"{other} (deleted)"} & open_files()
+    removal.remove(str(tmp_path / "nothing"))
+
+
+def test_where_there_are_no_leases_it_is_freed_at_once(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(fcntl, "fcntl", refused)
+
+    removal.remove(str(path))
+    await_end(removal)
+
+    assert not path.exists()
+    assert cuts.seen == []
+
+
+def test_without_a_thread_it_is_freed_at_once(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        removal.remove(str(path))
+
+    assert not path.exists()
+    assert not removal.is_under_way
+    assert cuts.seen == []
+    assert f"{path} (deleted)" not in open_files()
+
+
+async def test_a_disk_frees_what_is_left_when_it_closes(
+    cuts: Cuts, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "REST_SECONDS", 60.0)
+    disk = LocalDisk(tmp_path)
+    await disk.remove_slowly("log")
+    await disk.close()
+    assert f"{path} (deleted)" not in open_files()
+    assert len(cuts.seen) <= 1
+    with pytest.raises(FileNotFoundError):
+        await disk.open_read("log")
+    await disk.close()
