@@ -1,9 +1,10 @@
 """`Acknowledgements`: takes acknowledgements of a consumer's threads to the loop in groups (edge).
 
 An acknowledgement costs an append to `messages`, and `wake` if nothing `is_due`: the first one
-wakes the loop, which looks again every 20 ms while more come, so that acknowledging as fast as can
-be is no wake-up each. Whoever hands something else over calls `take` in the loop before, so that
-nothing overtakes an acknowledgement.
+wakes the loop, and the next one after 20 ms, so that acknowledging as fast as can be is no wake-up
+each. That one is behind a message that was received, when less is under way than when a timer ends;
+if there is none, a timer takes what waits. Whoever hands something else over calls `take` in the
+loop before, so that nothing overtakes an acknowledgement.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Acknowledgements"]
 
 _INTERVAL_SECONDS: Final = 0.02
+_LONGER_SECONDS: Final = 0.003
+"""How much longer they wait for the next one to take them along."""
 _MANY_COUNT: Final = 64
 """So many are handed over before their time, when the loop is at work for the consumer anyway."""
 
@@ -33,7 +36,7 @@ class Acknowledgements:
         self._consumer = consumer
         # One list for good, to which threads of the application append.
         self.messages: Final[list[Message]] = []
-        # Whether the loop will look at them: it was woken, or has a timer.
+        # Whether the next one need not wake the loop.
         self.is_due = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -44,13 +47,20 @@ class Acknowledgements:
 
     def _on_due(self) -> None:
         self.take()
-        if self._timer is None:
-            self._timer = self._thread.loop.call_later(_INTERVAL_SECONDS, self._on_timer)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._thread.loop.call_later(_INTERVAL_SECONDS, self._on_near)
 
-    def _on_timer(self) -> None:
+    def _on_near(self) -> None:
+        """Have the next one wake the loop; if none comes, take what is there a bit later."""
         self._timer = None
         self.is_due = False  # first: what is added from here on wakes the loop
         if self.messages:
+            self._timer = self._thread.loop.call_later(_LONGER_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self.messages:  # else the next one wakes the loop
             self.is_due = True
             self._on_due()
 

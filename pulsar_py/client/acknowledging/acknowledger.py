@@ -4,6 +4,11 @@ The tracker (`ack_grouping`) knows what to send; `Acknowledger` decides when, an
 connection. Without a connection everything stays with the tracker until there is one. With receipts
 all callers that wait for the same flush share one future, which ends with the broker's answer.
 
+A group goes out with the first acknowledgement in the last quarter of its time. So where messages
+come one by one it goes right behind one that was received, and the broker is at work for it while
+nothing is under way; what a timer sends meets the next message there, at 1,000 messages a second
+one in a hundred. If none comes, the timer sends the group.
+
 Nobody who waits for a receipt waits out the group time: what is awaited goes out at the end of the
 loop's step, or, while another flush is under way, as soon as that one is answered, together with
 all that came meanwhile. What was under way when the connection was lost goes back to the tracker
@@ -19,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.client.acknowledging import ack_commands
 from pulsar_py.client.acknowledging.ack_grouping import AckGroup, AcknowledgmentsTracker
@@ -32,6 +37,11 @@ if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_cnx import ClientCnx
 
 __all__ = ["Acknowledger"]
+
+
+_NEAR_SHARE: Final = 0.75
+"""The part of the group time after which the next acknowledgement takes the group with it. The rest
+is longer than what threads of the blocking client let pass before they tell the loop."""
 
 
 class Acknowledger:
@@ -74,6 +84,8 @@ class Acknowledger:
         self._timeout_seconds = timeout_seconds
         self._cnx: ClientCnx | None = None  # None while there is no connection
         self._timer: asyncio.TimerHandle | None = None
+        # Whether the group goes out with the next acknowledgement; the timer is for none coming.
+        self._is_near = False
         # Done when the next flush is confirmed; None while nobody waits for it.
         self._receipt: asyncio.Future[None] | None = None
         # The receipt of the last flush; None before the first one.
@@ -95,12 +107,20 @@ class Acknowledger:
         self._cnx = None
 
     def changed(self) -> None:
-        """The tracker has something to send: send it after the group time, or now if it is full."""
+        """The tracker has something to send: send it about the group time later, or now.
+
+        Now where the time is nearly over, or the group is full.
+        """
         # Hot path: consume in `make bench-client`; once an entry.
-        if self._tracker.is_full or self._group_seconds <= 0:
+        if self._is_near or self._tracker.is_full or self._group_seconds <= 0:
             self.flush()
         elif self._timer is None:
-            self._timer = self._clock.call_later(self._group_seconds, self._on_timer)
+            self._timer = self._clock.call_later(self._group_seconds * _NEAR_SHARE, self._on_near)
+
+    def _on_near(self) -> None:
+        self._is_near = True
+        left = self._group_seconds * (1 - _NEAR_SHARE)
+        self._timer = self._clock.call_later(left, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -111,6 +131,7 @@ class Acknowledger:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._is_near = False
         if self._cnx is None or self._tracker.is_empty:
             return
         pending = self._tracker.take()

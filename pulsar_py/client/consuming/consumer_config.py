@@ -113,7 +113,7 @@ class ConsumerConfig:
     listener_concurrency: int = 1
     """Calls of `message_listener` that may run at the same time."""
     ack_grouping_time_ms: int = 100
-    """How long an acknowledgement waits for others; 0: each is sent at once."""
+    """How long an acknowledgement waits for others at most; 0: each is sent at once."""
     ack_grouping_max_size: int = 1000
     """When so many acknowledgements wait, they are sent without waiting longer."""
     ack_receipt_enabled: bool = False

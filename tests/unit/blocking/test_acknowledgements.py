@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -55,6 +56,67 @@ def test_a_few_wait_for_their_time_and_many_do_not(client: blocking.Client, topi
     add(acknowledgements, messages[64])
     acknowledgements.take()
     assert told[1:] == [messages[64:65]]
+
+
+class Loop:
+    """Takes timers and what threads post; the test runs them."""
+
+    def __init__(self) -> None:
+        self.posted: list[Callable[[], None]] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> SimpleNamespace:
+        timer = (seconds, callback)
+        self.timers.append(timer)
+        return SimpleNamespace(cancel=lambda: self.timers.remove(timer))
+
+    def run_timer(self) -> float:
+        ((seconds, callback),) = self.timers
+        self.timers.clear()
+        callback()
+        return seconds
+
+
+def on_loop() -> tuple[Loop, Acknowledgements, list[list[str]]]:
+    loop, told = Loop(), []
+    thread = SimpleNamespace(loop=loop, post=loop.posted.append)
+    return loop, Acknowledgements(thread, SimpleNamespace(acknowledge_all=told.append)), told
+
+
+def acknowledge(acknowledgements: Acknowledgements, message: str) -> None:
+    """As a thread does; see `ConsumerCalls.acknowledge`."""
+    acknowledgements.messages.append(message)
+    if not acknowledgements.is_due:
+        acknowledgements.wake()
+
+
+def test_after_a_while_the_next_one_takes_them_along() -> None:
+    loop, acknowledgements, told = on_loop()
+    acknowledge(acknowledgements, "first")
+    loop.posted.pop()()
+    acknowledge(acknowledgements, "second")
+    assert (loop.posted, told) == ([], [["first"]]), "it waits for its time"
+    loop.run_timer()
+    assert told == [["first"]], "and for the next one"
+    acknowledge(acknowledgements, "third")
+    acknowledge(acknowledgements, "fourth")
+    (wake_up,) = loop.posted
+    wake_up()
+    assert told[1:] == [["second", "third", "fourth"]]
+    assert len(loop.timers) == 1
+
+
+def test_without_a_next_one_they_go_by_themselves_soon() -> None:
+    loop, acknowledgements, told = on_loop()
+    acknowledge(acknowledgements, "first")
+    loop.posted.pop()()
+    acknowledge(acknowledgements, "second")
+    assert loop.run_timer() + loop.run_timer() <= 0.025
+    assert told == [["first"], ["second"]]
+    loop.run_timer()
+    assert loop.timers == [], "nothing waits"
+    acknowledge(acknowledgements, "third")
+    assert len(loop.posted) == 1, "so it wakes the loop"
 
 
 def test_closing_the_client_sends_them(session_pulsar_broker: object, topic: str) -> None:

@@ -41,6 +41,28 @@ async def test_acknowledgements_go_out_together_after_a_while(broker: ScriptedBr
 
 
 @simulated
+async def test_near_its_end_a_group_goes_out_behind_the_next_message(
+    broker: ScriptedBroker,
+) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client)
+        for entry_id in range(75):
+            await consumer.acknowledge(MessageId(1, entry_id))
+            await asyncio.sleep(0.001)
+        assert acks(broker) == []
+        await asyncio.sleep(0.0005)
+        assert acks(broker) == [], "not by itself"
+        await consumer.acknowledge(MessageId(1, 75))
+        await asyncio.sleep(0.001)
+        assert acked_entries(broker) == [list(range(76))]
+        await consumer.acknowledge(MessageId(1, 76))
+        await asyncio.sleep(0.099)
+        assert len(acks(broker)) == 1, "the next group has its whole time"
+        await asyncio.sleep(0.002)
+        assert acked_entries(broker)[1:] == [[76]]
+
+
+@simulated
 async def test_a_full_group_goes_out_at_once(broker: ScriptedBroker) -> None:
     async with new_client(broker) as client:
         consumer = await open_consumer(client, ack_grouping_max_size=2)
