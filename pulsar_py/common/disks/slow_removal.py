@@ -31,6 +31,9 @@ PATIENCE_SECONDS: Final = 0.2
 
 ASK_EVERY_SECONDS: Final = 0.02
 
+MOST_WAITING_COUNT: Final = 64
+"""The most files that wait, each with a descriptor; those beyond are freed whole, at once."""
+
 HAS_LEASES: Final = hasattr(fcntl, "F_SETLEASE")
 
 
@@ -58,8 +61,7 @@ class SlowRemoval:
         descriptor = _open_large(path)
         try:
             Path(path).unlink(missing_ok=True)
-            if descriptor >= 0 and not os.fstat(descriptor).st_nlink:
-                self._take(descriptor)
+            if descriptor >= 0 and not os.fstat(descriptor).st_nlink and self._take(descriptor):
                 descriptor = -1
         finally:
             if descriptor >= 0:
@@ -73,11 +75,14 @@ class SlowRemoval:
             thread.join()
         self._stopping.clear()
 
-    def _take(self, descriptor: int) -> None:
+    def _take(self, descriptor: int) -> bool:
+        """Have the thread cut and close it; returns whether there was room for it."""
         with self._lock:
+            if len(self._descriptors) >= MOST_WAITING_COUNT:
+                return False
             self._descriptors.append(descriptor)
             if self._thread is not None:
-                return
+                return True
             self._thread = threading.Thread(target=self._run, name="pulsar-free", daemon=True)
         try:
             self._thread.start()
@@ -85,6 +90,7 @@ class SlowRemoval:
             self._stopping.set()
             self._run()
             self._stopping.clear()
+        return True
 
     def _run(self) -> None:
         while True:

@@ -193,6 +193,27 @@ def test_stopping_frees_at_once_what_is_left(
     removal.remove(str(tmp_path / "nothing"))
 
 
+def test_no_more_descriptors_are_held_than_may_wait(
+    cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "MOST_WAITING_COUNT", 1)
+    others = [tmp_path / f"other{number}" for number in range(3)]
+    for other in others:
+        with other.open("wb") as file:
+            file.truncate(SIZE_BYTES)
+    cuts.may_go_on.clear()
+    removal.remove(str(path))
+    assert cuts.has_begun.wait(10)
+
+    for other in others:
+        removal.remove(str(other))
+
+    held = [each for each in open_files() if each.startswith(str(tmp_path))]
+    assert sorted(held) == [f"{path} (deleted)", f"{others[0]} (deleted)"]
+    assert not any(other.exists() for other in others)
+    cuts.may_go_on.set()
+
+
 def test_where_there_are_no_leases_it_is_freed_at_once(
     cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
