@@ -76,20 +76,18 @@ class SlowRemoval:
         self._stopping.clear()
 
     def _take(self, descriptor: int) -> bool:
-        """Have the thread cut and close it; returns whether there was room for it."""
+        """Have the thread cut and close it; returns whether it will."""
         with self._lock:
             if len(self._descriptors) >= MOST_WAITING_COUNT:
                 return False
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="pulsar-free", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system starts no more threads
+                    return False
+                self._thread = thread
             self._descriptors.append(descriptor)
-            if self._thread is not None:
-                return True
-            self._thread = threading.Thread(target=self._run, name="pulsar-free", daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:  # the system starts no more threads
-            self._stopping.set()
-            self._run()
-            self._stopping.clear()
         return True
 
     def _run(self) -> None:

@@ -54,7 +54,10 @@ def removal() -> Iterator[SlowRemoval]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "log"
+    return large_file(tmp_path / "log")
+
+
+def large_file(path: Path) -> Path:
     with path.open("wb") as file:
         file.truncate(SIZE_BYTES)
     return path
@@ -67,11 +70,12 @@ def await_end(removal: SlowRemoval) -> None:
     assert not removal.is_under_way
 
 
-def open_files() -> set[str]:
-    found = set()
+def open_files() -> dict[str, Path]:
+    """The names of all files that are open here, and where the system has them."""
+    found = {}
     for each in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that lists them
-            found.add(str(each.readlink()))
+            found[str(each.readlink())] = each
     return found
 
 
@@ -162,11 +166,7 @@ def test_the_lease_is_given_back_at_once(cuts: Cuts, removal: SlowRemoval, path:
     cuts.may_go_on.clear()
     removal.remove(str(path))
     assert cuts.has_begun.wait(10)
-    (found,) = (
-        each
-        for each in Path("/proc/self/fd").iterdir()
-        if each.is_symlink() and str(each.readlink()) == f"{path} (deleted)"
-    )
+    found = open_files()[f"{path} (deleted)"]
     os.close(os.open(found, os.O_RDONLY | os.O_NONBLOCK))
     cuts.may_go_on.set()
 
@@ -174,8 +174,7 @@ def test_the_lease_is_given_back_at_once(cuts: Cuts, removal: SlowRemoval, path:
 def test_stopping_frees_at_once_what_is_left(
     cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.write_bytes(bytes(SIZE_BYTES))
+    other = large_file(tmp_path / "other")
     cuts.may_go_on.clear()
     removal.remove(str(path))
     removal.remove(str(other))
@@ -189,7 +188,7 @@ def test_stopping_frees_at_once_what_is_left(
 
     assert cuts.seen == [SIZE_BYTES - PIECE_BYTES]
     assert not removal.is_under_way
-    assert not {f"{path} (deleted)", f"{other} (deleted)"} & open_files()
+    assert not {f"{path} (deleted)", f"{other} (deleted)"} & open_files().keys()
     removal.remove(str(tmp_path / "nothing"))
 
 
@@ -197,10 +196,7 @@ def test_no_more_descriptors_are_held_than_may_wait(
     cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slow_removal, "MOST_WAITING_COUNT", 1)
-    others = [tmp_path / f"other{number}" for number in range(3)]
-    for other in others:
-        with other.open("wb") as file:
-            file.truncate(SIZE_BYTES)
+    others = [large_file(tmp_path / f"other{number}") for number in range(3)]
     cuts.may_go_on.clear()
     removal.remove(str(path))
     assert cuts.has_begun.wait(10)
