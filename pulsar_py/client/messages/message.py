@@ -95,13 +95,13 @@ class ReceivedEntry:
 
     __slots__ = (
         "_bits",
+        "_metadata",
         "batch_size",
         "broker_metadata",
         "chunk_ids",
         "decoder",
         "encryption_context",
         "key",
-        "metadata",
         "next_unacked",
         "partition_index",
         "redelivery_count",
@@ -113,7 +113,7 @@ class ReceivedEntry:
         self,
         key: EntryKey,
         topic: str,
-        metadata: MessageMetadata,
+        metadata: MessageMetadata | bytes,
         partition_index: int = -1,
         redelivery_count: int = 0,
         batch_size: int = 0,
@@ -127,7 +127,8 @@ class ReceivedEntry:
         self.key = key
         # The full name of the topic or partition.
         self.topic = topic
-        self.metadata = metadata
+        # Perhaps not parsed yet.
+        self._metadata = metadata
         self.partition_index = partition_index
         # How often the broker had sent this before; 0 on Exclusive and Failover.
         self.redelivery_count = redelivery_count
@@ -142,6 +143,14 @@ class ReceivedEntry:
         # All entries of a chunked message, the last one included; empty for others.
         self.chunk_ids = chunk_ids
         self.encryption_context = encryption_context
+
+    @property
+    def metadata(self) -> MessageMetadata:
+        """The metadata of the whole entry."""
+        metadata = self._metadata
+        if isinstance(metadata, bytes):
+            self._metadata = metadata = MessageMetadata.FromString(metadata)
+        return metadata
 
     @property
     def unacked_bits(self) -> int:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pulsar_py.client.acknowledging.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.messages.message import EntryKey, Message, ReceivedEntry, ValueDecoder
+from pulsar_py.client.receiving.alike_entries import AlikeEntries
 from pulsar_py.client.receiving.chunk_assembly import Chunk, ChunkAssembly, ChunkOutcome
 from pulsar_py.client.receiving.chunk_expiry import ChunkExpiry
 from pulsar_py.client.receiving.entry_decoder import (
@@ -46,7 +47,12 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import CryptoError
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import EARLIEST, MAX_LONG
-from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandMessage
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BrokerEntryMetadata,
+    CommandAck,
+    CommandMessage,
+    MessageMetadata,
+)
 
 if TYPE_CHECKING:
     from pulsar_py.client.security.message_crypto import EncryptionContext, MessageDecryptor
@@ -126,6 +132,7 @@ class IncomingQueue:
         self._keeps_batches = keeps_batches
         self._problem_listener = problem_listener
         self._max_inflated_bytes = max_inflated_bytes
+        self._alike = AlikeEntries()
         # Messages to hand out next; hot paths take from it by themselves.
         self.ready: deque[Message] = deque()
         # The same for whole batches; one of the two is empty.
@@ -211,18 +218,27 @@ class IncomingQueue:
     def fill(self, now: float) -> bool:
         """Decode until there is a message; False if there is none, or `needs` has to be loaded."""
         # Hot path: consume in `make bench-client`, unbatched.
+        alike = self._alike
         while not self.ready and not self.batches:
             if self.needs is not None or not self._entries:
                 return False
             key, command, data, parsed = self._entries.popleft()
             if parsed is None:
+                if alike.has(data):
+                    self.permits_used += 1
+                    payload = bytes(data[alike.payload_start :])
+                    self._single(key, command, alike.metadata_of(data), payload)
+                    self._decoded_key = key
+                    continue
                 parsed = parse(command, data, key, self.topic)
             if isinstance(parsed, Problem):
                 self.permits_used += 1
                 self._report(key, parsed)
             elif parsed.is_plain and self._is_version_missing is None:
+                alike.learn(data, parsed.payload_start)
                 self.permits_used += 1
-                self._single(parsed, bytes(data[parsed.payload_start :]), None, ())
+                payload = bytes(data[parsed.payload_start :])
+                self._single(key, command, parsed.metadata, payload, parsed.broker_metadata)
             elif (needs := self._needs_of(parsed)) is not None:
                 self.needs = needs
                 continue
@@ -364,7 +380,7 @@ class IncomingQueue:
         self, parsed: ParsedEntry, payload: bytes, context: EncryptionContext
     ) -> None:
         """Deliver an encrypted entry as one message, even if it is a batch."""
-        entry = self._entry(parsed, 0, 1, context, ())
+        entry = self._entry(parsed, 0, 1, context)
         self._effects.dropped_count += self._permits_of(parsed) - 1
         self._put([Message(entry, NOT_BATCHED, None, payload)], len(payload))
 
@@ -422,26 +438,51 @@ class IncomingQueue:
         if parsed.is_batch:
             self._split(parsed, body, start, context)
         else:
-            self._single(parsed, bytes(body[start:]), context, chunk_ids)
+            self._single(
+                parsed.key,
+                parsed.command,
+                parsed.metadata,
+                bytes(body[start:]),
+                parsed.broker_metadata,
+                context,
+                chunk_ids,
+            )
 
-    def _single(
+    def _single(  # noqa: PLR0917 - called once an entry, where keywords cost
         self,
-        parsed: ParsedEntry,
+        key: EntryKey,
+        command: CommandMessage,
+        metadata: MessageMetadata | bytes,
         data: bytes,
-        context: EncryptionContext | None,
-        chunk_ids: tuple[EntryKey, ...],
+        broker_metadata: BrokerEntryMetadata | None = None,
+        context: EncryptionContext | None = None,
+        chunk_ids: tuple[EntryKey, ...] = (),
     ) -> None:
-        bits = self._tracker.still_waiting(parsed.key, 1)
+        """Have an entry's one message ready; `metadata` may not be parsed yet."""
+        # Hot path: latency in `make bench-client`.
+        bits = self._tracker.still_waiting(key, 1)
         if bits and self.start is not None:
-            bits = self._after_start(parsed.key, bits, 0)
+            bits = self._after_start(key, bits, 0)
             if not bits:
                 self._effects.to_acknowledge += chunk_ids[:-1]
         if not bits:
             self._effects.dropped_count += 1
             return
         if chunk_ids:
-            self._tracker.remember_chunks(parsed.key, chunk_ids)
-        entry = self._entry(parsed, 0, 1, context, chunk_ids)
+            self._tracker.remember_chunks(key, chunk_ids)
+        entry = ReceivedEntry(
+            key,
+            self.topic,
+            metadata,
+            self._partition_index,
+            command.redelivery_count,
+            0,
+            1,
+            self._decoder,
+            broker_metadata,
+            chunk_ids,
+            context,
+        )
         self.ready.append(Message(entry, NOT_BATCHED, None, data))
         self.decoded_count += 1
         self.decoded_bytes += len(data)
@@ -460,7 +501,7 @@ class IncomingQueue:
         bits = self._tracker.still_waiting(parsed.key, bits)
         if bits and self.start is not None:
             bits = self._after_start(parsed.key, bits, size)
-        entry = self._entry(parsed, size, bits, context, ())
+        entry = self._entry(parsed, size, bits, context)
         if self._keeps_batches and bits == full_bits(size):
             batch = batch_of(entry, body, start)
             if batch is not None:
@@ -488,7 +529,6 @@ class IncomingQueue:
         batch_size: int,
         bits: int,
         context: EncryptionContext | None,
-        chunk_ids: tuple[EntryKey, ...],
     ) -> ReceivedEntry:
         return ReceivedEntry(
             parsed.key,
@@ -500,7 +540,7 @@ class IncomingQueue:
             bits,
             self._decoder,
             parsed.broker_metadata,
-            chunk_ids,
+            (),
             context,
         )
 

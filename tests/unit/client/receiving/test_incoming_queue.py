@@ -347,3 +347,45 @@ def test_batches_of_which_not_all_is_wanted_are_not_kept_whole() -> None:
     assert queue.fill(0)
     assert len(queue.ready) == MIN_WHOLE_BATCH - 3
     assert not queue.batches
+
+
+def test_messages_like_the_one_before_are_as_others() -> None:
+    queue = make(partition_index=3)
+    for number in range(4):
+        data = single(b"%d" % number, sequence_id=number, publish_time=1000 + number)
+        queue.push(command((1, number), redelivery_count=number), data)
+    queue.fill(0)
+    while queue.fill(0) and queue.ready:
+        found = queue.ready.popleft()
+        number = int(found.data())
+        assert found.message_id() == MessageId(1, number, partition_index=3)
+        assert found.redelivery_count() == number
+        assert (found.sequence_id(), found.publish_timestamp()) == (number, 1000 + number)
+        assert found.producer_name() == "p"
+        assert found.properties() == {}
+    assert (queue.decoded_count, queue.decoded_bytes, queue.permits_used) == (4, 4, 4)
+    assert queue.passed_key == (1, 3)
+
+
+def test_a_damaged_entry_like_the_one_before_is_reported() -> None:
+    queue = make()
+    queue.push(command((1, 0)), single(b"good"))
+    queue.push(command((1, 1)), single(b"good")[:-1] + b"x")
+    assert drain(queue) == [b"good"]
+    effects = queue.take_effects()
+    assert effects is not None
+    assert [problem.validation_error for _, problem in effects.problems] == [
+        CommandAck.ChecksumMismatch
+    ]
+
+
+def test_what_is_acknowledged_here_is_left_out_of_messages_that_are_alike() -> None:
+    tracker = AcknowledgmentsGroupingTracker()
+    queue = make(tracker=tracker)
+    tracker.acknowledge_entries([(1, 1)])
+    for number in range(3):
+        queue.push(command((1, number)), single(b"%d" % number))
+    assert drain(queue) == [b"0", b"2"]
+    effects = queue.take_effects()
+    assert effects is not None
+    assert effects.dropped_count == 1
