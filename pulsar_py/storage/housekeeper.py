@@ -314,9 +314,10 @@ class Housekeeper:
         journaled_bytes = self._cache.entries_cost_bytes
         try:
             free_bytes = await self._disk.free_bytes()
-            if self._gate.is_shut or free_bytes < self._spares_from_bytes:
-                await self._journal_files.give_up_spares()
-                free_bytes = await self._disk.free_bytes()
+            for make_room in (self._disk.free_removed, self._journal_files.give_up_spares):
+                if self._gate.is_shut or free_bytes < self._spares_from_bytes:
+                    await make_room()
+                    free_bytes = await self._disk.free_bytes()
             free_bytes = await self._reserve.adapt(
                 free_bytes, enough_bytes=settings.minimum_free_bytes
             )

@@ -256,6 +256,9 @@ class Disk(ABC):
         """
         await self.remove(path)
 
+    async def free_removed(self) -> None:  # noqa: B027 - most have given it back already
+        """Return when the space of what was removed slowly is back, unless others have it open."""
+
     @abstractmethod
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""

@@ -195,6 +195,11 @@ class LocalDisk(Disk):
         """Remove a file's name; its space follows in pieces."""
         await self.run(self._slow_removal.remove, self.full_path(path))
 
+    async def free_removed(self) -> None:
+        """Give back at once the space of what was removed slowly."""
+        if self._slow_removal.is_under_way:
+            await self.run(self._slow_removal.free_now)
+
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""
         await self.run(sync_directory, self.full_path(path))
@@ -226,8 +231,11 @@ class LocalDisk(Disk):
         self._idle_syncers.clear()
         while self._syncers:
             await self.run(self._syncers.pop().stop)
-        if self._slow_removal.is_under_way:
-            await self.run(self._slow_removal.stop)
+        # A removal whose caller was cancelled may still be in the pool: it ends as one that is not
+        # slow.
+        removal, self._slow_removal = self._slow_removal, SlowRemoval()
+        if self._pool is not None:
+            await self.run(removal.stop)
         if self._lock_descriptor is not None:
             await self.run(os.close, self._lock_descriptor)
             self._lock_descriptor = None

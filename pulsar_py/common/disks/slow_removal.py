@@ -8,12 +8,16 @@ That must not be seen by anybody. So it is done only if no other name is left, s
 and nobody else has the file open, such as a reader here or a process that it was lent to. The
 system knows: it grants a lease for writing (`fcntl(2)`) to the only one who has a file open. If
 somebody still has it after `PATIENCE_SECONDS`, the last one to close it frees it whole.
+
+It knows only who came through the same file system. An overlay's or a network's file may be open
+below or elsewhere, so only files of the `FILE_SYSTEMS` are cut.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import threading
 from collections import deque
 from contextlib import suppress
@@ -34,18 +38,23 @@ ASK_EVERY_SECONDS: Final = 0.02
 MOST_WAITING_COUNT: Final = 64
 """The most files that wait, each with a descriptor; those beyond are freed whole, at once."""
 
+FILE_SYSTEMS: Final = frozenset({"btrfs", "ext4", "f2fs", "xfs"})
+"""Those where a file has nobody who is not known here, and that tell a device of freed blocks."""
+
 HAS_LEASES: Final = hasattr(fcntl, "F_SETLEASE")
 
 
 class SlowRemoval:
-    """Owns a thread while there is something to free. `remove` and `stop` are for threads."""
+    """Owns a thread while there is something to free. Its methods are for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Files without a name, to be cut and closed.
         self._descriptors: deque[int] = deque()
         self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
+        # There is no time for pieces and rests.
+        self._hurry = threading.Event()
+        self._is_stopped = False
 
     @property
     def is_under_way(self) -> bool:
@@ -61,24 +70,30 @@ class SlowRemoval:
         descriptor = _open_large(path)
         try:
             Path(path).unlink(missing_ok=True)
-            if descriptor >= 0 and not os.fstat(descriptor).st_nlink and self._take(descriptor):
+            if descriptor >= 0 and _may_be_cut(descriptor) and self._take(descriptor):
                 descriptor = -1
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def stop(self) -> None:
-        """Free at once what is left, and return when that is done."""
-        self._stopping.set()
+    def free_now(self) -> None:
+        """Free at once what is left, and return when that is done; one call at a time."""
+        self._hurry.set()
         thread = self._thread
         if thread is not None:
             thread.join()
-        self._stopping.clear()
+        self._hurry.clear()
+
+    def stop(self) -> None:
+        """As `free_now`; what is removed from now on is freed by its remover."""
+        with self._lock:
+            self._is_stopped = True
+        self.free_now()
 
     def _take(self, descriptor: int) -> bool:
         """Have the thread cut and close it; returns whether it will."""
         with self._lock:
-            if len(self._descriptors) >= MOST_WAITING_COUNT:
+            if self._is_stopped or len(self._descriptors) >= MOST_WAITING_COUNT:
                 return False
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="pulsar-free", daemon=True)
@@ -105,15 +120,18 @@ class SlowRemoval:
 
     def _cut(self, descriptor: int) -> None:
         for _ in range(round(PATIENCE_SECONDS / ASK_EVERY_SECONDS)):
-            if _is_ours_alone(descriptor) or self._stopping.wait(ASK_EVERY_SECONDS):
+            # First of all a rest: somebody who has found the name may be about to open the file.
+            if self._hurry.wait(ASK_EVERY_SECONDS):
+                return
+            if _is_ours_alone(descriptor):
                 break
         else:
             return
         size_bytes = os.fstat(descriptor).st_size
-        while size_bytes > PIECE_BYTES and not self._stopping.is_set():
+        while size_bytes > PIECE_BYTES and not self._hurry.is_set():
             size_bytes -= PIECE_BYTES
             os.ftruncate(descriptor, size_bytes)
-            self._stopping.wait(REST_SECONDS)
+            self._hurry.wait(REST_SECONDS)
 
 
 def _open_large(path: str) -> int:
@@ -123,13 +141,38 @@ def _open_large(path: str) -> int:
     try:
         if Path(path).stat().st_size < 2 * PIECE_BYTES:
             return -1
-        return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        # Not waiting, up to 45 s, for another process that has a lease on the file.
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return -1
 
 
+def _may_be_cut(descriptor: int) -> bool:
+    """Whether the file has no name left, and lies where the system knows who has it."""
+    return not os.fstat(descriptor).st_nlink and _file_system(descriptor) in FILE_SYSTEMS
+
+
+def _file_system(descriptor: int) -> str:
+    """The kind of the file system that a file was opened in; empty where that can't be told."""
+    try:
+        about = Path(f"/proc/self/fdinfo/{descriptor}").read_bytes()
+        mounts = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return ""
+    mount_id = about.partition(b"mnt_id:")[2].split(maxsplit=1)[:1]
+    for line in mounts.splitlines():
+        # id parent device root place options [more options ...] - kind source options
+        mount, _, kind = line.partition(b" - ")
+        if mount.split(maxsplit=1)[:1] == mount_id:
+            return kind.split(maxsplit=1)[0].decode()
+    return ""
+
+
 def _is_ours_alone(descriptor: int) -> bool:
     """Whether no other description of the file is open, in any process."""
+    # Who opens it in `/proc` just now sends a signal to the one with the lease: by default SIGIO,
+    # which ends a process. This one is ignored where nobody handles it.
+    fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except BlockingIOError:

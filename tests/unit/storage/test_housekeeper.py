@@ -241,6 +241,47 @@ async def test_deleting_frees_a_full_disk() -> None:
     await bookie.close()
 
 
+async def test_a_full_disk_gets_the_space_of_removed_files_at_once() -> None:
+    class SlowDisk(SimulatedDisk):
+        """The space of a removed file is given back when somebody asks for it."""
+
+        held_bytes = 0
+
+        async def remove_slowly(self, path: str) -> None:
+            before = await self.free_bytes()
+            await self.remove(path)
+            self.held_bytes += await self.free_bytes() - before
+
+        async def free_bytes(self) -> int:
+            return await super().free_bytes() - self.held_bytes
+
+        async def free_removed(self) -> None:
+            self.held_bytes = 0
+
+    disk = SlowDisk(random.Random(1), capacity_bytes=300_000)
+    bookie = await start(
+        disk,
+        minimum_free_bytes=200_000,
+        flush_interval_seconds=0.0,
+        journal_spare_files_count=0,
+    )
+    writers = []
+    with suppress(DiskFullError):
+        while len(writers) < 9:
+            writers.append((await write(bookie, 100))[0])
+    async with asyncio.timeout(60):
+        while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+
+    for writer in writers:
+        await bookie.delete(writer.ledger_id)
+
+    async with asyncio.timeout(60):
+        while not bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0)
+    await bookie.close()
+
+
 async def test_a_ledger_deleted_while_its_flush_waits_takes_no_room() -> None:
     disk, ids = SimulatedDisk(random.Random(1)), Ids()
     bookie = await start(disk, ids, disk_check_interval_seconds=3600.0)

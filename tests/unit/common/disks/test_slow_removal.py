@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +17,7 @@ import pytest
 from pulsar_py.common.disks import slow_removal
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.disks.slow_removal import HAS_LEASES, PIECE_BYTES, SlowRemoval
+from pulsar_py.common.loops.tasks import TaskOwner
 
 SIZE_BYTES = 5 * PIECE_BYTES + 17
 
@@ -38,6 +41,14 @@ class Cuts:
             assert self.may_go_on.wait(10)
 
         monkeypatch.setattr(os, "ftruncate", ftruncate)
+
+
+@pytest.fixture(autouse=True)
+def any_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the one that temporary files are in, whichever that is."""
+    here = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(slow_removal, "FILE_SYSTEMS", {slow_removal._file_system(here)})
+    os.close(here)
 
 
 @pytest.fixture
@@ -171,6 +182,83 @@ def test_the_lease_is_given_back_at_once(cuts: Cuts, removal: SlowRemoval, path:
     cuts.may_go_on.set()
 
 
+def test_who_opens_it_in_proc_while_there_is_a_lease_does_not_end_the_process(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.fcntl
+    opened: list[int] = []
+    signals: list[int] = []
+
+    def opening(descriptor: int, command: int, argument: int) -> int:
+        answer = real(descriptor, command, argument)
+        if command == fcntl.F_SETLEASE and argument == fcntl.F_WRLCK:
+            with suppress(BlockingIOError):  # it has asked for the lease to be given up
+                os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
+            opened.append(descriptor)
+        return answer
+
+    monkeypatch.setattr(fcntl, "fcntl", opening)
+    before = signal.signal(signal.SIGIO, lambda number, _: signals.append(number))
+    try:
+        removal.remove(str(path))
+        await_end(removal)
+    finally:
+        signal.signal(signal.SIGIO, before)
+
+    assert opened
+    assert signals == []
+    assert f"{path} (deleted)" not in open_files()
+
+
+def test_nobody_who_has_a_lease_is_waited_for(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "PATIENCE_SECONDS", 0.02)
+    with path.open("rb") as holder:
+        fcntl.fcntl(holder, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(holder, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        remover = threading.Thread(target=removal.remove, args=[str(path)])
+        remover.start()
+        remover.join(10)
+        is_waiting = remover.is_alive()
+    remover.join(10)
+
+    assert not is_waiting
+    assert not path.exists()
+    assert cuts.seen == []
+
+
+def test_where_others_may_have_it_unknown_to_the_system_it_stays_whole(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "FILE_SYSTEMS", {"ext5"})
+
+    removal.remove(str(path))
+
+    assert not removal.is_under_way
+    assert not path.exists()
+    assert cuts.seen == []
+
+
+def test_the_file_system_is_that_of_the_mount() -> None:
+    with Path("/proc/self/status").open("rb") as file:
+        assert slow_removal._file_system(file.fileno()) == "proc"
+    nowhere = os.memfd_create("nowhere")
+    assert slow_removal._file_system(nowhere) == ""
+    os.close(nowhere)
+    assert slow_removal._file_system(nowhere) == ""
+
+
+def test_what_is_removed_after_the_stop_is_freed_at_once(
+    cuts: Cuts, removal: SlowRemoval, path: Path
+) -> None:
+    removal.stop()
+    removal.remove(str(path))
+    assert not removal.is_under_way
+    assert f"{path} (deleted)" not in open_files()
+    assert cuts.seen == []
+
+
 def test_stopping_frees_at_once_what_is_left(
     cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path
 ) -> None:
@@ -182,7 +270,7 @@ def test_stopping_frees_at_once_what_is_left(
 
     stopping = threading.Thread(target=removal.stop)
     stopping.start()
-    assert removal._stopping.wait(10)
+    assert removal._hurry.wait(10)
     cuts.may_go_on.set()
     stopping.join(10)
 
@@ -253,3 +341,45 @@ async def test_a_disk_frees_what_is_left_when_it_closes(
     with pytest.raises(FileNotFoundError):
         await disk.open_read("log")
     await disk.close()
+
+
+async def test_where_space_is_wanted_it_is_there_at_once(
+    cuts: Cuts, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "REST_SECONDS", 60.0)
+    disk = LocalDisk(tmp_path)
+    await disk.remove_slowly("log")
+    await disk.free_removed()
+    assert f"{path} (deleted)" not in open_files()
+    assert len(cuts.seen) <= 1
+    large_file(path)
+    await disk.remove_slowly("log")
+    assert await asyncio.to_thread(cuts.has_begun.wait, 10), "the next one has time again"
+    await disk.close()
+
+
+async def test_a_removal_that_nobody_waits_for_any_more_ends_with_the_disk(
+    cuts: Cuts, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "REST_SECONDS", 60.0)
+    real = Path.unlink
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def unlink(path: Path, *, missing_ok: bool = False) -> None:
+        has_begun.set()
+        assert may_go_on.wait(10)
+        real(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    disk = LocalDisk(tmp_path)
+    removing = TaskOwner("test").spawn(disk.remove_slowly("log"), "remove")
+    assert await asyncio.to_thread(has_begun.wait, 10)
+    removing.cancel()
+    waking = threading.Timer(0.1, may_go_on.set)
+    waking.start()
+
+    await disk.close()
+
+    assert "pulsar-free" not in {each.name for each in threading.enumerate()}
+    assert f"{path} (deleted)" not in open_files()
+    waking.join()
