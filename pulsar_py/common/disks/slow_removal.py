@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import threading
 from collections import deque
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +38,9 @@ ASK_EVERY_SECONDS: Final = 0.02
 MOST_WAITING_COUNT: Final = 64
 """The most files that wait, each with a descriptor; those beyond are freed whole, at once."""
 
+DESCRIPTORS_PER_WAITING: Final = 16
+"""And no more than one for so many descriptors that the process may have."""
+
 FILE_SYSTEMS: Final = frozenset({"btrfs", "ext4", "f2fs", "xfs"})
 """Those where a file has nobody who is not known here, and that tell a device of freed blocks."""
 
@@ -49,8 +52,8 @@ class SlowRemoval:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Files without a name, to be cut and closed.
-        self._descriptors: deque[int] = deque()
+        # Files without a name, to be cut and closed, and how often somebody else had them.
+        self._waiting: deque[tuple[int, int]] = deque()
         self._thread: threading.Thread | None = None
         # There is no time for pieces and rests.
         self._hurry = threading.Event()
@@ -93,7 +96,7 @@ class SlowRemoval:
     def _take(self, descriptor: int) -> bool:
         """Have the thread cut and close it; returns whether it will."""
         with self._lock:
-            if self._is_stopped or len(self._descriptors) >= MOST_WAITING_COUNT:
+            if self._is_stopped or len(self._waiting) >= _most_waiting_count():
                 return False
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="pulsar-free", daemon=True)
@@ -102,36 +105,55 @@ class SlowRemoval:
                 except RuntimeError:  # the system starts no more threads
                     return False
                 self._thread = thread
-            self._descriptors.append(descriptor)
+            self._waiting.append((descriptor, 0))
         return True
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                if not self._descriptors:
+                count = len(self._waiting)
+                if not count:
                     self._thread = None
                     return
-                descriptor = self._descriptors.popleft()
-            try:
-                with suppress(OSError):  # closing frees it
+            # First of all a rest: somebody who has found a name may be about to open the file.
+            self._hurry.wait(ASK_EVERY_SECONDS)
+            for _ in range(count):
+                with self._lock:
+                    descriptor, refused_count = self._waiting.popleft()
+                if not self._free(descriptor, is_last_try=refused_count + 1 >= _tries_count()):
+                    with self._lock:
+                        self._waiting.append((descriptor, refused_count + 1))
+
+    def _free(self, descriptor: int, *, is_last_try: bool) -> bool:
+        """Cut the file if nobody else has it, and close it; False if it has to wait."""
+        try:
+            if not self._hurry.is_set():
+                if _is_ours_alone(descriptor):
                     self._cut(descriptor)
-            finally:
-                os.close(descriptor)
+                elif not is_last_try:
+                    return False
+        except OSError:
+            pass  # closing frees it
+        os.close(descriptor)
+        return True
 
     def _cut(self, descriptor: int) -> None:
-        for _ in range(round(PATIENCE_SECONDS / ASK_EVERY_SECONDS)):
-            # First of all a rest: somebody who has found the name may be about to open the file.
-            if self._hurry.wait(ASK_EVERY_SECONDS):
-                return
-            if _is_ours_alone(descriptor):
-                break
-        else:
-            return
         size_bytes = os.fstat(descriptor).st_size
         while size_bytes > PIECE_BYTES and not self._hurry.is_set():
             size_bytes -= PIECE_BYTES
             os.ftruncate(descriptor, size_bytes)
             self._hurry.wait(REST_SECONDS)
+
+
+def _tries_count() -> int:
+    return round(PATIENCE_SECONDS / ASK_EVERY_SECONDS)
+
+
+def _most_waiting_count() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_WAITING_COUNT
+    return min(MOST_WAITING_COUNT, soft // DESCRIPTORS_PER_WAITING)
 
 
 def _open_large(path: str) -> int:

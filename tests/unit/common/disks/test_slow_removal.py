@@ -6,6 +6,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -296,6 +297,37 @@ def test_no_more_descriptors_are_held_than_may_wait(
     assert sorted(held) == [f"{path} (deleted)", f"{others[0]} (deleted)"]
     assert not any(other.exists() for other in others)
     cuts.may_go_on.set()
+
+
+def test_those_that_are_read_do_not_hold_up_others(
+    cuts: Cuts, removal: SlowRemoval, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_removal, "PATIENCE_SECONDS", 60.0)
+    others = [large_file(tmp_path / f"read{number}") for number in range(3)]
+    readers = [other.open("rb") for other in others]
+    for other in others:
+        removal.remove(str(other))
+    removal.remove(str(path))
+
+    assert cuts.has_begun.wait(10)
+    removal.stop()
+
+    assert {os.fstat(reader.fileno()).st_size for reader in readers} == {SIZE_BYTES}
+    for reader in readers:
+        reader.close()
+
+
+def test_a_process_with_few_descriptors_has_few_waiting(
+    cuts: Cuts, removal: SlowRemoval, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    assert slow_removal._most_waiting_count() == 16
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert slow_removal._most_waiting_count() == slow_removal.MOST_WAITING_COUNT
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (15, 15))
+    removal.remove(str(path))
+    assert not removal.is_under_way
+    assert f"{path} (deleted)" not in open_files()
 
 
 def test_where_there_are_no_leases_it_is_freed_at_once(
