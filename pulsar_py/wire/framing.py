@@ -117,30 +117,26 @@ def single_frames(parts: Iterable[list[Frame] | AlikeFrames]) -> list[Frame]:
 class FrameDecoder:
     """Cuts what a connection receives into frames. One for each connection and direction.
 
-    Invariant: `_pending_bytes` is the length of all `_pieces` together, and they hold the beginning
+    Invariant: `pending_bytes` is the length of all `_pieces` together, and they hold the beginning
     of at most one frame.
     """
 
-    __slots__ = ("_max_total_size", "_pending_bytes", "_pieces", "_total_size")
+    __slots__ = ("_max_total_size", "_pieces", "_total_size", "pending_bytes")
 
     def __init__(self, max_frame_bytes: int) -> None:
         # The largest totalSize that is not refused; the size field itself counts.
         self._max_total_size = max_frame_bytes - 4
         # The beginning of an unfinished frame, in order.
         self._pieces: list[Buffer] = []
-        self._pending_bytes = 0
+        # Bytes of an unfinished frame that are held.
+        self.pending_bytes = 0
         # totalSize of the unfinished frame; -1 as long as fewer than four bytes of it are there.
         self._total_size = -1
 
     @property
-    def pending_bytes(self) -> int:
-        """Bytes of an unfinished frame that are held."""
-        return self._pending_bytes
-
-    @property
     def is_between_frames(self) -> bool:
         """Whether the stream could end here without cutting a frame."""
-        return not self._pending_bytes
+        return not self.pending_bytes
 
     @property
     def unfinished_frame_bytes(self) -> int:
@@ -150,7 +146,7 @@ class FrameDecoder:
     def take_unfinished(self) -> list[Buffer]:
         """Take the bytes of the incomplete frame; the caller receives the rest."""
         pieces, self._pieces = self._pieces, []
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         self._total_size = -1
         return pieces
 
@@ -167,7 +163,7 @@ class FrameDecoder:
         """
         # Hot path: framing in benchmarks/micro.
         frames: list[Frame] = []
-        position = self._complete(data, frames) if self._pending_bytes else 0
+        position = self._complete(data, frames) if self.pending_bytes else 0
         if position < 0:
             return frames
         end = len(data)
@@ -203,7 +199,7 @@ class FrameDecoder:
         # Hot path: publish-1k, publish-128k.
         frames: list[Frame] = []
         parts: list[list[Frame] | AlikeFrames] = [frames]
-        position = self._complete(memory, frames) if self._pending_bytes else 0
+        position = self._complete(memory, frames) if self.pending_bytes else 0
         if position < 0:
             return parts
         while (alike := self._many_alike(memory, position)) is not None:
@@ -309,7 +305,7 @@ class FrameDecoder:
             self._pieces.append(bytearray(memoryview(data)[position:]))
         else:
             self._pieces.append(memoryview(data)[position:])
-        self._pending_bytes = rest
+        self.pending_bytes = rest
         if self._total_size < 0 and rest >= 4:  # noqa: PLR2004 - the size field
             self._read_size()
 
@@ -317,14 +313,14 @@ class FrameDecoder:
         """Go on with the unfinished frame; returns where in `data` it ends, -1 if not there."""
         position = 0
         while self._total_size < 0:
-            needed = 4 - self._pending_bytes
+            needed = 4 - self.pending_bytes
             piece = data[position : position + needed]
             self._add_piece(piece)
             position += len(piece)
-            if self._pending_bytes < 4:  # noqa: PLR2004 - the size field
+            if self.pending_bytes < 4:  # noqa: PLR2004 - the size field
                 return -1
             self._read_size()
-        missing = 4 + self._total_size - self._pending_bytes
+        missing = 4 + self._total_size - self.pending_bytes
         available = len(data) - position
         if available < missing:
             if available:
@@ -335,7 +331,7 @@ class FrameDecoder:
         self._pieces.append(memoryview(data)[position : position + missing])
         frames.append(self._assemble())
         self._pieces.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         self._total_size = -1
         return position + missing
 
@@ -344,7 +340,7 @@ class FrameDecoder:
 
         Short pieces are joined: a peer that sends single bytes must not cost an object for each.
         """
-        self._pending_bytes += len(piece)
+        self.pending_bytes += len(piece)
         last = self._pieces[-1]
         if len(piece) >= _SMALL_PIECE:
             self._pieces.append(piece)
