@@ -47,6 +47,7 @@ _ENTRY_ID_TAG: Final = b"\x10"  # likewise
 _ALL_BITS: Final = (1 << 64) - 1  # of a number below zero, too
 _NO_FRAME: Final = bytes(SIZES_SIZE)
 """How no frame begins: its size counts the field that follows."""
+_new: Final = tuple.__new__
 _MORE: Final = 0x80
 """Set in each byte of a number but the last."""
 
@@ -55,7 +56,6 @@ class AlikeCommands:
     """A receipt and a message of one connection that were parsed, to compare others with."""
 
     __slots__ = (
-        "_entry_at",
         "_ledger_id",
         "_message",
         "_message_end",
@@ -63,11 +63,11 @@ class AlikeCommands:
         "_message_start",
         "_middle",
         "_receipt",
+        "_receipt_cuts",
         "_receipt_end",
         "_receipt_frame",
         "_receipt_size",
         "_receipt_start",
-        "_sequence_end",
     )
 
     def __init__(self) -> None:
@@ -81,8 +81,8 @@ class AlikeCommands:
         # How a frame of a receipt like it begins.
         self._receipt_frame = _NO_FRAME
         self._receipt_size = -1
-        # Where the receipt's sequence id ends, and where its entry id begins.
-        self._sequence_end = self._entry_at = 0
+        # Where the receipt's sequence id begins and ends, and where its entry id does.
+        self._receipt_cuts = (0, 0, 0, 0)
 
     def learn_message(self, data: bytes, message: CommandMessage) -> None:
         """Keep a MESSAGE that was parsed."""
@@ -122,8 +122,9 @@ class AlikeCommands:
             self._receipt = receipt
             self._receipt_start, self._middle = start, middle
             self._receipt_frame = SIZES.pack(len(data) + 4, len(data)) + start
-            self._sequence_end = len(start) + len(sequence)
-            self._entry_at = self._sequence_end + len(middle)
+            sequence_end = len(start) + len(sequence)
+            entry_at = sequence_end + len(middle)
+            self._receipt_cuts = (len(start), sequence_end, entry_at, len(begin))
             self._receipt_end = data[len(begin) :]
             self._receipt_size = len(data)
 
@@ -134,7 +135,8 @@ class AlikeCommands:
     def find_alone(self, data: bytes) -> Alone | None:
         """The message whose frame `data` are, with that of a receipt before it or without one.
 
-        None of anything else. The receipt is of the producer that it knows; `find` looks further.
+        None of anything else. The receipt is of the producer that it knows; `receipt_at` looks
+        further.
         """
         # Hot path: latency in `make bench-client`.
         start = 0
@@ -166,24 +168,35 @@ class AlikeCommands:
             entry_id = _number(data[len(start) : size - len(end)])
             if entry_id >= 0:
                 return self._message, (self._ledger_id, entry_id)
-        if (
-            size == self._receipt_size
-            and data.startswith(start := self._receipt_start)
-            and data.startswith(self._middle, self._sequence_end)
-            and data.endswith(end := self._receipt_end)
-        ):
-            sequence_id = _number(data[len(start) : self._sequence_end])
-            entry_id = _number(data[self._entry_at : size - len(end)])
-            if sequence_id >= 0 <= entry_id:
-                last = self._receipt
-                return Receipt(
-                    last.producer_id,
-                    sequence_id,
-                    last.ledger_id,
-                    entry_id,
-                    last.highest_sequence_id,
-                ), None
+        if size == self._receipt_size and (receipt := self.receipt_at(data, 0)) is not None:
+            return receipt, None
         return NOTHING
+
+    def receipt_at(self, data: bytes, at: int) -> Receipt | None:
+        """What a command that begins `at` says, if it is of the length of the receipt and like it.
+
+        `at` is where the command begins in `data`, which may go on behind it.
+        """
+        # Hot path: latency in `make bench-client`.
+        sequence_at, sequence_end, entry_at, entry_end = self._receipt_cuts
+        if not (
+            data.startswith(self._receipt_start, at)
+            and data.startswith(self._middle, at + sequence_end)
+            and data.startswith(self._receipt_end, at + entry_end)
+        ):
+            return None
+        sequence_id = _number(data[at + sequence_at : at + sequence_end])
+        entry_id = _number(data[at + entry_at : at + entry_end])
+        if sequence_id < 0 or entry_id < 0:
+            return None
+        producer_id, _, ledger_id, _, highest = self._receipt
+        return _new(Receipt, (producer_id, sequence_id, ledger_id, entry_id, highest))
+
+    def is_receipt_frame(self, piece: bytes) -> bool:
+        """Whether a read is nothing but the frame of a receipt of the producer that it knows."""
+        return len(piece) == SIZES_SIZE + self._receipt_size and piece.startswith(
+            self._receipt_frame
+        )
 
 
 def _is_short(data: bytes) -> bool:

@@ -39,6 +39,11 @@ class ProducerHandler(Protocol):
         `highest_sequence_id` is 0 or -1 where the SEND had none.
         """
 
+    def on_lone_receipt(
+        self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
+    ) -> None:
+        """As `on_send_receipt`, of the only receipt in what was received: with `on_batch_end`."""
+
     def on_send_receipts(
         self,
         sequence_id: int,

@@ -83,7 +83,13 @@ class PendingEntry(SendCompletion):
                     partition_index=self.partition_index,
                     first_chunk=self.chunked.first_chunk,
                 )
-        self.confirm(ledger_id, entry_id)
+        # As `confirm`, whose call would cost more than it.
+        assert not self.is_done, "an entry ends once"
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        self.is_done = True
+        if self._observers is not None or self._waiters is not None:
+            self._tell()
 
     def fail(self, error: Exception) -> None:
         """As `SendCompletion.fail`."""

@@ -174,6 +174,16 @@ class ProducerSession:
         except RemoteProtocolError as error:
             self._on_wrong_receipt(error)
 
+    def on_lone_receipt(
+        self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
+    ) -> None:
+        """An entry is stored, and nothing else is known: its result is set now."""
+        # Hot path: latency in `make bench-client`.
+        try:
+            self._outbox.on_lone_receipt(sequence_id, highest_sequence_id, ledger_id, entry_id)
+        except RemoteProtocolError as error:
+            self._on_wrong_receipt(error)
+
     def on_send_receipts(
         self,
         sequence_id: int,
@@ -196,7 +206,7 @@ class ProducerSession:
     def _on_wrong_receipt(self, error: RemoteProtocolError) -> None:
         cnx = self.connection.cnx
         if cnx is not None:
-            cnx.close(f"broke the protocol: {error}")
+            cnx.close(f"broke the protocol: {self._topic}: {error}")
 
     def on_batch_end(self) -> None:
         """All that was received in one go has been handled."""

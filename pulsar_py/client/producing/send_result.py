@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
@@ -183,7 +184,7 @@ class SendResult:
 
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
         """Call `callback(self)` when it is done, at once if it is. It must not raise."""
-        self._completion.observe(lambda: callback(self))
+        self._completion.observe(partial(callback, self))
 
     def __repr__(self) -> str:
         completion = self._completion

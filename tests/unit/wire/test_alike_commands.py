@@ -79,10 +79,15 @@ def test_a_receipt_like_the_last_one_has_its_own_ids(  # noqa: PLR0917 - as abov
     assert alike.find(data) == (last, None)
     assert alike.is_receipt(data)
     found = alike.find(receipt(other))
+    piece = framed(receipt(other))
     if sizes(last) == sizes(other):
         assert found == (other, None)
+        assert alike.is_receipt_frame(piece)
+        assert alike.receipt_at(piece + b"more", framing.SIZES_SIZE) == other
     else:
         assert found is NOTHING
+        is_as_long = alike.is_receipt_frame(piece)
+        assert not is_as_long or alike.receipt_at(piece, framing.SIZES_SIZE) is None
 
 
 def sizes(values: Receipt) -> list[int]:
@@ -131,6 +136,9 @@ def test_a_message_that_comes_alone_is_found_in_its_frame_behind_a_receipt_or_wi
     told = framed(receipt(Receipt(1, 300, 7, 300)))
     assert alike.find_alone(other) == (command, (7, 300), b"entry", 0)
     assert alike.find_alone(told + other) == (command, (7, 300), b"entry", len(told))
+    assert alike.is_receipt_frame(told)
+    for piece in (b"", other, told[:-1], told + b"x", told + other):
+        assert not alike.is_receipt_frame(piece)
     for size in range(len(told + other)):
         assert alike.find_alone((told + other)[:size]) is None
     for piece in (

@@ -45,6 +45,9 @@ class Recorder:
     def on_send_receipt(self, *values: int) -> None:
         self.news.append(("receipt", *values))
 
+    def on_lone_receipt(self, *values: int) -> None:
+        self.news.append(("lone receipt", *values))
+
     def on_send_receipts(self, *values: int) -> None:
         self.news.append(("receipts", *values))
 
@@ -316,16 +319,50 @@ async def test_what_comes_alone_is_like_the_last_one_and_what_a_thread_waits_for
             consumer.is_awaited = number > 130
             message = messages.encode(7, number, len(entry)) + entry
             broker.end.push(encoder.encode(1, number, 7, number) + message)
-            receipt = [("receipt", number, 0, 7, number), ("batch end",)]
+            receipt = ("lone receipt", number, 0, 7, number)
             handed_over = [("message", number, len(entry)), ("handed over",)]
             if number in {126, 128}:  # nothing like them came before
-                expected += [receipt[0], handed_over[0], receipt[1], handed_over[1]]
+                expected += [("receipt", number, 0, 7, number), handed_over[0]]
+                expected += [("batch end",), handed_over[1]]
             elif consumer.is_awaited:
-                expected += receipt + handed_over
+                expected += [receipt, *handed_over]
             else:
-                expected += handed_over + receipt
+                expected += [*handed_over, receipt]
             await asyncio.sleep(0.1)
         assert news == expected
+
+
+@simulated
+async def test_a_receipt_without_anything_else_is_handed_over_alone(
+    broker: ScriptedBroker,
+) -> None:
+    producer, encoder = Recorder(), commands.SendReceiptEncoder()
+    async with Connected(broker) as cnx:
+        cnx.register_producer(1, producer)
+        for number in range(126, 130):  # 128 takes a byte more
+            broker.end.push(encoder.encode(1, number, 7, number))
+            await asyncio.sleep(0.1)
+        broker.end.push(encoder.encode(1, 130, 8, 130))  # of another ledger
+        await asyncio.sleep(0.1)
+        broker.end.push(encoder.encode(1, 131, 8, 131) * 2)
+        await asyncio.sleep(0.1)
+        cnx.unregister_producer(1)
+        broker.end.push(encoder.encode(1, 132, 8, 132))
+        await asyncio.sleep(0.1)
+        assert cnx.is_connected
+    assert producer.news == [
+        ("receipt", 126, 0, 7, 126),
+        ("batch end",),
+        ("lone receipt", 127, 0, 7, 127),
+        ("receipt", 128, 0, 7, 128),
+        ("batch end",),
+        ("lone receipt", 129, 0, 7, 129),
+        ("receipt", 130, 0, 8, 130),
+        ("batch end",),
+        ("receipt", 131, 0, 8, 131),
+        ("receipt", 131, 0, 8, 131),
+        ("batch end",),
+    ]
 
 
 @simulated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from pulsar_py.common.errors import (
     ProducerFencedError,
     TopicTerminatedError,
 )
+from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandTopicMigrated, ServerError
 from pulsar_py.wire import commands
 from tests.producer_parts import TOPIC, confirming, in_turn, payloads, receipt, sent
@@ -185,6 +187,76 @@ async def test_receipts_out_of_step_close_the_connection(broker: ScriptedBroker)
         broker.end.push(receipt(first.send, 9))
         assert (await result).entry_id == 0
         assert len(broker.ends) == 2
+
+
+async def send_one_by_one(
+    broker: ScriptedBroker, producer: Producer, contents: Sequence[bytes]
+) -> list[MessageId]:
+    """Send each when the one before has its receipts, which come one by one."""
+    ids = []
+    for content in contents:
+        before = len(sent(broker))
+        result = producer.send_nowait(content)
+        await asyncio.sleep(0.01)
+        for entry_id, each in list(enumerate(sent(broker)))[before:]:
+            broker.end.push(receipt(each.send, entry_id))
+            await asyncio.sleep(0.01)
+        ids.append(result.result())
+    return ids
+
+
+@simulated
+async def test_receipts_that_come_one_by_one_end_messages_and_chunks(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker) as client:
+        options = {"chunking_enabled": True, "chunk_max_message_size": 300}
+        producer = await producer_of(client, **options)
+        contents = [b"0", b"1", b"2" * 700, b"3", b"4"]
+        ids = await send_one_by_one(broker, producer, contents)
+        assert [each.entry_id for each in ids] == [0, 1, 4, 5, 6]
+        assert ids[2].first_chunk.entry_id == 2
+        assert producer.last_sequence_id() == 4
+        assert producer.pending_count() == client.context.memory_limit.current_bytes == 0
+        statistics = producer.statistics()
+        assert statistics.total_receipts_received == 5
+        assert 10 <= statistics.latency_max_millis < 40
+
+
+@simulated
+async def test_a_receipt_out_of_step_that_comes_alone_closes_the_connection(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client)
+        await send_one_by_one(broker, producer, [b"0", b"1"])
+        result = producer.send_nowait(b"2")
+        await asyncio.sleep(0.01)
+        ahead = sent(broker)[-1].send
+        ahead.sequence_id = 5
+        broker.script[BaseCommand.SEND] = confirming()
+        broker.end.push(receipt(ahead, 2))
+        assert (await result).entry_id == 0
+        assert len(broker.ends) == 2
+
+
+@simulated
+async def test_a_late_receipt_that_comes_alone_is_ignored(broker: ScriptedBroker) -> None:
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client, send_timeout_millis=100)
+        await send_one_by_one(broker, producer, [b"0", b"1"])
+        late = producer.send_nowait(b"late")
+        with pytest.raises(ClientTimeoutError):
+            await late
+        result = producer.send_nowait(b"x")
+        await asyncio.sleep(0.01)
+        *_, first, second = sent(broker)
+        broker.end.push(receipt(first.send, 2))
+        await asyncio.sleep(0.01)
+        assert not result.done()
+        broker.end.push(receipt(second.send, 3))
+        assert (await result).entry_id == 3
+        assert len(broker.ends) == 1
 
 
 @simulated
