@@ -22,18 +22,22 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-@lru_cache(2)
+@lru_cache(64)
 def _later_bytes(number: int) -> bytes:
     """All but the first byte of the numbers that are 128 times this one and up to 127 more."""
     return varint(number)
 
 
-def varint_of_time(millis: int) -> bytes:
-    """As `varint`, for the times that go by: they differ in their first byte from those before."""
+def rising_varints(one: int, other: int) -> tuple[bytes, bytes]:
+    """`varint` of two numbers that rise: most differ in the first byte alone from those before."""
     # Hot path: latency in `make bench-client`.
-    if millis < _MORE:
-        return varint(millis)
-    return _HEADS[millis & (_MORE - 1)] + _later_bytes(millis >> 7)
+    if one < _MORE or other < _MORE:
+        return varint(one), varint(other)
+    low = _MORE - 1
+    return (
+        _HEADS[one & low] + _later_bytes(one >> 7),
+        _HEADS[other & low] + _later_bytes(other >> 7),
+    )
 
 
 def varints_in_row(first: int, count: int) -> list[bytes]:

@@ -484,8 +484,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         one more system call a tick.
         """
         # Hot path: produce and one by one in `make bench-client`.
-        if self.writes_through:
-            assert self._transport is not None, "`writes_through` without a transport"
+        if self._may_write_through and not self._is_flush_due and self._transport is not None:
             self._may_write_through = False
             self._transport.writelines(buffers)
         else:

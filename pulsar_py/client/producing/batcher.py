@@ -102,7 +102,8 @@ class Batcher:
         # Hot path: produce in `make bench-client`.
         container = self._container
         if container is None:
-            return self._post_plain_alone(payload, size)
+            entry = None if self._run else self.post_alone(payload, size, in_loop=True)
+            return self._add_to_run(payload, size) if entry is None else SendResult(entry)
         result = container.add_plain(payload, size)
         if result is None:
             return self.post(plain_message(payload), size)
@@ -110,7 +111,7 @@ class Batcher:
             self.send_batches()
         return result
 
-    def _post_plain_alone(self, payload: bytes, size: int) -> SendResult:
+    def _add_to_run(self, payload: bytes, size: int) -> SendResult:
         # Hot path: produce unbatched in `make bench-client`.
         outbox, run = self._outbox, self._run
         fits = size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
@@ -118,37 +119,30 @@ class Batcher:
             return self.post(plain_message(payload), size)
         if not run:
             self._run_begun_at = self._clock.monotonic_seconds()
-        entry = PendingEntry(self._run_begun_at, self._partition_index, size)
-        if not run:
-            if outbox.writes_through:  # it comes alone, as far as can be known
-                self._post_bytes(entry, payload)
-                return SendResult(entry)
             outbox.before_flush(self._send_run)
+        entry = PendingEntry(self._run_begun_at, self._partition_index, size)
         run.append(entry)
         self._run_payloads.append(payload)
         if len(run) >= _RUN_LIMIT:
             self._send_run()
         return SendResult(entry)
 
-    def writes_alone(self, size: int) -> bool:
-        """Whether a thread that has the loop's turn may call `post_alone` with so many bytes."""
-        outbox = self._outbox
-        return (
-            self._container is None
-            and not self._run
-            and size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
-            and outbox.writes_alone
+    def post_alone(self, payload: bytes, size: int, *, in_loop: bool) -> PendingEntry | None:
+        """As `post_plain`, of a message that comes alone, as far as can be known; see `Outbox`."""
+        # Hot path: latency in `make bench-client`.
+        outbox, counters = self._outbox, self._counters
+        if (
+            self._container is not None
+            or self._run
+            or size > outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
+        ):
+            return None
+        entry = outbox.post_alone(
+            payload, size, self._sequences, self._partition_index, in_loop=in_loop
         )
-
-    def post_alone(self, payload: bytes, size: int) -> PendingEntry:
-        """As `post_plain`, without the loop; only while `writes_alone`."""
-        # Hot path: latency in `make bench-client`, blocking.
-        clock, counters = self._clock, self._counters
-        entry = PendingEntry(clock.monotonic_seconds(), self._partition_index, size)
-        sequence_id = self._sequences.give_run(1)
-        self._outbox.post_alone(entry, payload, sequence_id, clock.wall_time_millis())
-        counters.messages_sent += 1
-        counters.bytes_sent += size
+        if entry is not None:
+            counters.messages_sent += 1
+            counters.bytes_sent += size
         return entry
 
     def takes_run(self, largest_size: int) -> bool:

@@ -33,6 +33,7 @@ from pulsar_py.client.producing.pending_messages import (
     PendingMessages,
 )
 from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.security.encrypted_elsewhere import PassingEncryptor, WrappedKeys
 from pulsar_py.client.security.message_crypto import MessageEncryptor
 from pulsar_py.client.shared.enums import CompressionType
@@ -172,37 +173,48 @@ class Outbox:
         if self._timer is None:
             self._set_timer()
 
-    @property
-    def writes_through(self) -> bool:
-        """Whether the next entry would be written at once, if it is posted now."""
-        return self._cnx is not None and self._cnx.writes_through
-
-    @property
-    def writes_alone(self) -> bool:
-        """Whether a thread that has the loop's turn may call `post_alone`."""
-        return (
-            self._has_short_way
-            and not self._unready
-            and (self._timer is not None or not self._timeout_seconds)
-            and self._cnx is not None
-            and self._cnx.writes_alone
-        )
-
     def post_alone(
-        self, entry: PendingEntry, payload: bytes, sequence_id: int, publish_time: int
-    ) -> None:
-        """As `post_plain`, without the loop; only while `writes_alone`."""
-        # Hot path: latency in `make bench-client`, blocking.
-        assert self._cnx is not None, "`writes_alone` without a connection"
-        entry.sequence_id = entry.highest_sequence_id = sequence_id
+        self,
+        payload: bytes,
+        size: int,
+        sequences: SequenceIds,
+        partition_index: int,
+        *,
+        in_loop: bool,
+    ) -> PendingEntry | None:
+        """Post a message that has nothing but a payload, and write it at once.
+
+        Returns None, and has done nothing, where it would not be the next that is written.
+
+        Args:
+            payload: The message.
+            size: Bytes of the payload, which were reserved for it.
+            sequences: Gives its sequence id.
+            partition_index: -1 for a topic without partitions.
+            in_loop: False for a thread that has the loop's turn: where something has to be asked of
+                the loop, such as a timer, it returns None, too.
+        """
+        # Hot path: latency in `make bench-client`.
+        cnx, clock = self._cnx, self._clock
+        if cnx is None or not self._has_short_way or self._unready:
+            return None
+        if in_loop:
+            if not cnx.writes_through:
+                return None
+        elif (self._timer is None and self._timeout_seconds) or not cnx.writes_alone:
+            return None
+        entry = PendingEntry(clock.monotonic_seconds(), partition_index, size)
+        entry.sequence_id = entry.highest_sequence_id = sequence_id = sequences.give_run(1)
+        publish_time = clock.wall_time_millis()
         entry.buffers = buffers = self.encoder.encode_plain(payload, sequence_id, publish_time)
         self._pending.append(entry)
-        self._cnx.write_alone(buffers)
-
-    @property
-    def pending_count(self) -> int:
-        """The number of entries that are encoded and have no receipt."""
-        return len(self._pending)
+        if not in_loop:
+            cnx.write_alone(buffers)
+            return entry
+        cnx.write_through(buffers)
+        if self._timer is None:
+            self._set_timer()
+        return entry
 
     def before_flush(self, prepare: Callable[[], None]) -> None:
         """Call `prepare`, which may post, before what was posted in this tick goes out."""
@@ -366,14 +378,19 @@ class Outbox:
         for entry in self._pending:
             cnx.write(entry.buffers)
 
-    def interrupted(self) -> None:
-        """A thread was, as it posted an entry: nobody knows whether that was written.
+    def interrupted(self, sequence_id: int) -> bool:
+        """A thread was, in `post_alone`; returns whether the entry of that id has been posted.
 
-        The connection is given up, so that all is sent again, in order, on the next one.
+        Nobody knows whether it was written, then: the connection is given up, so that all is sent
+        again, in order, on the next one.
         """
+        newest = self._pending.newest
+        if newest is None or newest.sequence_id != sequence_id:
+            return False
         if self._cnx is not None:
             self._cnx.give_up("a thread was interrupted while it wrote")
             self._cnx = None
+        return True
 
     def detach(self) -> None:
         """The registration is lost: keep entries until the next `attach`."""

@@ -84,6 +84,7 @@ class TopicProducer(Producer[T_contra]):
         self._context = context
         self._clock = context.clock
         self._topic = topic
+        self._subject = f"the producer of {topic}"
         self._config = config
         self._values = encoder
         self._partition_index = partition_index
@@ -212,7 +213,7 @@ class TopicProducer(Producer[T_contra]):
             return self.submit_nowait(plain_message(payload))
         permits = self._permits
         if not permits.used:  # seldom, while a check costs too much for each message
-            self._check_loop()
+            self._context.check_loop(self._subject)
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
         if not self._memory.try_reserve(size):
@@ -229,23 +230,24 @@ class TopicProducer(Producer[T_contra]):
             or not self._is_direct
             or self._context.closed_error is not None
             or permits.used >= permits.limit > 0
-            or not memory.has_room
-            or not self._batcher.writes_alone(size)
+            or memory.current_bytes >= memory.limit_bytes > 0
         ):
             return None
-        outbox = self._outbox
-        pending_count = outbox.pending_count
+        sequence_id = self._sequences.next_id
         permits.used += 1
         memory.current_bytes += size
         try:
-            return self._batcher.post_alone(payload, size), -1, 1
+            entry = self._batcher.post_alone(payload, size, in_loop=False)
         except BaseException:  # Ctrl-C, between any two steps; raised again
-            if outbox.pending_count == pending_count:
+            if not self._outbox.interrupted(sequence_id):
                 permits.used -= 1
                 memory.current_bytes -= size
-            else:
-                outbox.interrupted()
             raise
+        if entry is None:
+            permits.used -= 1
+            memory.current_bytes -= size
+            return None
+        return entry, -1, 1
 
     def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSends]:
         """As `Producer.submit_plain_run`."""
@@ -265,12 +267,9 @@ class TopicProducer(Producer[T_contra]):
         ):
             return ()
         if not permits.used:
-            self._check_loop()
+            self._context.check_loop(self._subject)
         permits.used += count
         return self._batcher.post_plain_run(payloads, ends)
-
-    def _check_loop(self) -> None:
-        self._context.check_loop(f"the producer of {self._topic}")
 
     def _send_message(self, message: OutgoingMessage) -> SendResult:
         if self._interceptors:
@@ -351,7 +350,7 @@ class TopicProducer(Producer[T_contra]):
             raise self._context.closed_error
         if self._refusal is not None:
             raise self._refusal
-        self._check_loop()
+        self._context.check_loop(self._subject)
         size = len(message.payload)
         if size > self._outbox.largest_payload:
             raise MessageTooBigError(

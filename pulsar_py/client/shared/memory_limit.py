@@ -34,11 +34,6 @@ class MemoryLimit:
     def _has_room(self) -> bool:
         return not self.limit_bytes or self.current_bytes < self.limit_bytes
 
-    @property
-    def has_room(self) -> bool:
-        """Whether `try_reserve` would reserve anything now."""
-        return not self.limit_bytes or (not self._waiters and self.current_bytes < self.limit_bytes)
-
     def try_reserve(self, size_bytes: int) -> bool:
         """Reserve `size_bytes` if there is room; returns False, and reserves nothing, if not."""
         # Hot path: produce in `make bench-client`.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_py.common.varint import varint, varint_of_time, varints_in_row
+from pulsar_py.common.varint import rising_varints, varint, varints_in_row
 from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 
 
@@ -21,7 +21,10 @@ def test_numbers_in_a_row_are_encoded_as_each_alone(first: int, count: int) -> N
     assert varints_in_row(first, count) == expected
 
 
-@given(st.integers(0, 2**63 - 1))
-def test_that_of_a_time_is_the_same(number: int) -> None:
-    assert varint_of_time(number) == varint(number)
-    assert varint_of_time(number ^ 1) == varint(number ^ 1)  # the one before or behind it
+NUMBERS = st.integers(0, 2**63 - 1) | st.integers(0, 300)
+
+
+@given(NUMBERS, NUMBERS)
+def test_those_of_two_that_rise_are_the_same(one: int, other: int) -> None:
+    for first, second in ((one, other), (one ^ 1, other ^ 1)):  # and the ones before or behind them
+        assert rising_varints(first, second) == (varint(first), varint(second))

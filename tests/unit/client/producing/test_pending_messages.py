@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.client.producing.pending_messages import ChunkedSend, PendingEntry, PendingMessages
+from pulsar_py.client.producing.send_result import SendCompletion
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.message_id import MessageId
 
@@ -130,3 +131,32 @@ def test_a_result_that_is_kept_keeps_no_frame() -> None:
     stored.stored(1, 2)
     failed.fail(RemoteProtocolError("refused"))
     assert stored.buffers == failed.buffers == ()
+
+
+def test_an_entry_is_a_result_like_any_other() -> None:
+    made, plain = PendingEntry(1.0, 3), SendCompletion(3)
+    told: list[str] = []
+    for each, confirm in ((made, made.stored), (plain, plain.confirm)):
+        each.observe(lambda: told.append("done"))
+        confirm(5, 6)
+        with pytest.raises(AssertionError, match="ends once"):
+            confirm(5, 6)
+    fields = SendCompletion.__slots__
+    assert [getattr(made, name) for name in fields] == [getattr(plain, name) for name in fields]
+    assert [getattr(PendingEntry(1.0), name) for name in fields] == [
+        getattr(SendCompletion(), name) for name in fields
+    ]
+    assert told == ["done", "done"]
+
+
+def test_what_is_added_after_chunks_were_taken_comes_last() -> None:
+    shared, chunks = ChunkedSend(), [entry(1), entry(1)]
+    for each in chunks:
+        each.chunked = shared
+    first, last = entry(0), entry(2)
+    messages = pending(first, *chunks)
+    assert messages.take_duplicate(1) == chunks
+    messages.append(last)
+    messages.extend([])
+    assert list(messages) == [first, last]
+    assert messages.newest is last
