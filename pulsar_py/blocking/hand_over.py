@@ -17,7 +17,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
@@ -62,8 +61,9 @@ class HandOver:
         # Messages that the loop has not taken yet, and their payloads' bytes.
         self._outgoing = SendRun(self)
         self._outgoing_bytes = 0
-        # Whether the loop will take them by itself: it was woken, or has a timer.
-        self._is_due = False
+        # Whether the loop will take them by itself: it was woken, or has a timer. Threads try
+        # `send_in_turn` first while that is not so.
+        self.is_due = False
         # How many more may be added before the limits are looked at again.
         self._room_count = 0
         # In the loop: when it last took messages; those that wait for memory, with their runs, and
@@ -90,8 +90,6 @@ class HandOver:
             TimeoutError: No room within the time limit around.
         """
         # Hot path: produce in `make bench-client`.
-        if wakes and (alone := self._try_alone(message)) is not None:
-            return alone
         result = _new(SendResult)
         has_to_wake = False
         try:
@@ -105,37 +103,32 @@ class HandOver:
                 result._run = run  # noqa: SLF001 - instead of its __init__
                 result._place = len(messages)  # noqa: SLF001 - as above
                 messages.append(message)
-                if self._is_due or not wakes:
+                if self.is_due or not wakes:
                     return result
-                self._is_due = has_to_wake = True
+                self.is_due = has_to_wake = True
             self._thread.post(self._on_due)
         except BaseException:  # Ctrl-C; raised again
             if has_to_wake:  # the next message does
-                self._is_due = False
+                self.is_due = False
             raise
         return result
 
-    def _try_alone(self, message: Outgoing) -> SendResult | None:
-        if self._is_due or message.__class__ is not bytes:
-            return None
-        return self._thread.loop.call_between(partial(self._send_alone, message))
-
-    def _send_alone(self, payload: bytes) -> SendResult | None:
-        """Send a message from this thread, in a turn of the loop; None if the loop has to do it."""
+    def send_in_turn(self, payload: bytes) -> SendResult | None:
+        """Send a message from this thread, which has the loop's turn; None if the loop has to."""
         # Hot path: latency in `make bench-client`.
         with self._lock:
-            if self._is_due or self._outgoing.messages or self._stalled:
+            if self.is_due or self._outgoing.messages or self._stalled:
                 return None
             if self._room_count <= 0:
                 self._count_room()
-            sends = self._producer.submit_alone(payload) if self._room_count > 0 else None
+                if self._room_count <= 0:
+                    return None
+            sends = self._producer.submit_alone(payload)
             if sends is None:
                 return None
             self._room_count -= 1
-        run = SendRun(self)
-        run.submitted((sends,))
         result = _new(SendResult)
-        result._run = run  # noqa: SLF001 - instead of its __init__
+        result._run = SendRun(self, sends)  # noqa: SLF001 - instead of its __init__
         result._place = 0  # noqa: SLF001 - as above
         return result
 
@@ -149,11 +142,12 @@ class HandOver:
         """
         self._thread.check_may_wait()
         signal = Signal()
-        alone = self._try_alone(message)
-        if alone is not None:
-            self.add_observer(alone, signal.set)
-            signal.wait()
-            return alone.result()
+        if not self.is_due and isinstance(message, bytes):
+            alone = self._thread.loop.call_between(self.send_in_turn, message)
+            if alone is not None:
+                self.add_observer(alone, signal.set)
+                signal.wait()
+                return alone.result()
         result = self.add(message, size, wakes=False)
 
         def submit() -> None:
@@ -202,18 +196,13 @@ class HandOver:
 
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
+        # Hot path: latency in `make bench-client`, blocking.
         with self._lock:
-            if result.is_of(self._outgoing):  # usually: no wake-up for it
+            if result._run is self._outgoing:  # noqa: SLF001 - its other half; no wake-up for it
                 result.observe(observer)
                 return
-        if not self._thread.loop.call_between(partial(self._observe_alone, result, observer)):
+        if not self._thread.loop.call_between(result.observe_undone, observer):
             self._thread.post(lambda: result.observe(observer))
-
-    def _observe_alone(self, result: SendResult, observer: Callable[[], None]) -> bool:
-        if result.done():  # the loop has to call it
-            return False
-        result.observe(observer)
-        return True
 
     def flush_soon(self) -> None:
         """Have the loop take what there is, and send open batches without waiting for more."""
@@ -237,7 +226,7 @@ class HandOver:
         is_burst = count > _BURST_COUNT or (is_near and count > 0)
         with self._lock:
             has_more = bool(self._outgoing.messages)
-            self._is_due = is_burst or has_more
+            self.is_due = is_burst or has_more
         if is_burst:
             self._thread.loop.call_later(_COLLECTING_SECONDS, self._on_due)
         elif has_more:

@@ -50,13 +50,14 @@ class SendRun:
 
     __slots__ = ("_ends", "_observers", "_sends", "messages", "way")
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Way, sends: PlainSends | None = None) -> None:
+        """Of messages to come, or of one that the asyncio client has accepted already."""
         self.way: Final = way
         self.messages: list[Outgoing] = []
         # The asyncio client's half of those that it accepted or refused, and the number of messages
         # up to and with each; `_ends` is the last that changes.
-        self._sends: list[PlainSends] = []
-        self._ends: list[int] = []
+        self._sends: list[PlainSends] = [] if sends is None else [sends]
+        self._ends: list[int] = [] if sends is None else [sends[2]]
         # By the place of a message that was not submitted yet: what to call when it is done.
         self._observers: dict[int, list[Callable[[], None]]] = {}
 
@@ -112,13 +113,18 @@ class SendResult:
 
     # --- called by the producer's `HandOver` ---------------------------------------------------
 
-    def is_of(self, run: SendRun) -> bool:
-        """Whether its message is one of that run."""
-        return self._run is run
-
     def observe(self, observer: Callable[[], None]) -> None:
         """As `SendRun.observe`."""
         self._run.observe(self._place, observer)
+
+    def observe_undone(self, observer: Callable[[], None]) -> bool:
+        """As `observe`, but only of one that is under way; returns whether it is."""
+        # Hot path: latency in `make bench-client`, blocking.
+        sent = self._run.find(self._place)
+        if sent is None or sent[0].is_done:
+            return False
+        sent[0].observe(observer)
+        return True
 
     # --- called by the application -------------------------------------------------------------
 
@@ -165,7 +171,7 @@ class SendResult:
 
         It must neither block nor raise: the client stands still meanwhile.
         """
-        self._run.way.add_observer(self, lambda: callback(self))
+        self._run.way.add_observer(self, partial(callback, self))
 
     def __repr__(self) -> str:
         sent = self._run.find(self._place)

@@ -38,7 +38,7 @@ Ts = TypeVarTuple("Ts")
 _HANDLERS_SECONDS: Final = 0.1
 """How long it may take to notice a new handler of a signal."""
 
-_clock: Final = SystemClock()
+_monotonic_seconds: Final = SystemClock().monotonic_seconds
 _call_soon: Final = uvloop.Loop.call_soon
 _call_soon_threadsafe: Final = uvloop.Loop.call_soon_threadsafe
 _call_later: Final = uvloop.Loop.call_later
@@ -57,10 +57,10 @@ class TurnLoop(uvloop.Loop):
         # False in a child of the process that it runs in.
         self.lends_turns = True
         # The main thread; whether a signal may do more there than raise, as Ctrl-C does, and when
-        # that was looked at.
+        # to look at that again.
         self._main_ident = main_thread().ident
         self._has_handlers = True
-        self._looked_at = -math.inf
+        self._look_again_at = -math.inf
 
     def run_forever(self) -> None:
         """As that of any loop."""
@@ -72,7 +72,7 @@ class TurnLoop(uvloop.Loop):
         """Whether this thread is in `call_between`: then it must not wait for the loop."""
         return self._holder == get_ident()
 
-    def call_between(self, function: Callable[[], T | None]) -> T | None:
+    def call_between(self, function: Callable[[*Ts], T | None], *args: *Ts) -> T | None:
         """What `function` returns, called here in a turn of its own; None if the loop is at work.
 
         `function` must not wait, and has to bear that Ctrl-C ends it anywhere.
@@ -82,15 +82,19 @@ class TurnLoop(uvloop.Loop):
         if (
             not self.lends_turns
             or ident in {self._own_ident, self._holder}
-            or (ident == self._main_ident and self._may_be_interrupted())
+            or (
+                ident == self._main_ident
+                and (self._has_handlers or _monotonic_seconds() >= self._look_again_at)
+                and self._may_be_interrupted()
+            )
         ):
             return None
         turn = self.turn
         try:
-            if not turn.acquire(blocking=False):
+            if not turn.acquire(False):  # a keyword would cost more than the call
                 return None
             self._holder = ident
-            return function()
+            return function(*args)
         finally:
             # By a plain call, which comes before whatever else interrupts this thread.
             if self._holder == ident:
@@ -101,9 +105,9 @@ class TurnLoop(uvloop.Loop):
                 pass
 
     def _may_be_interrupted(self) -> bool:
-        now = _clock.monotonic_seconds()
-        if now - self._looked_at > _HANDLERS_SECONDS:
-            self._looked_at = now
+        now = _monotonic_seconds()
+        if now >= self._look_again_at:
+            self._look_again_at = now + _HANDLERS_SECONDS
             handlers = map(signal.getsignal, signal.valid_signals())
             self._has_handlers = any(
                 callable(each) for each in handlers if each is not signal.default_int_handler
