@@ -110,6 +110,23 @@ class PositionRangeSet:
         self._count += added
         return added
 
+    def add_entries(self, ledger_id: int, entry_ids: Iterable[int], *, after: int) -> BitMap:
+        """Add those entries of one ledger that are behind `after`; returns those that are new."""
+        # Hot path: benchmarks/micro_acks.
+        added = BitMap(entry_ids)
+        if after >= 0:
+            added.remove_range(0, after + 1)
+        bitmap = self._bitmaps.get(ledger_id)
+        if bitmap is not None:
+            added -= bitmap
+        if added:
+            if bitmap is None:
+                bitmap = self._new_bitmap(ledger_id)
+            bitmap |= added
+            self._bitmaps[ledger_id] = bitmap
+            self._count += len(added)
+        return added
+
     def add_all(self, other: PositionRangeSet) -> None:
         """Add all positions of another set."""
         for ledger_id, bitmap in other._bitmaps.items():

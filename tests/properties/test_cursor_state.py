@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
+from functools import partial
 from itertools import takewhile
 
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import InvalidCursorPositionError
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import LedgerPositions, Position
 from pulsar_py.managed_ledger.cursors.format import (
     decode_cursor_record,
     decode_position_info,
     encode_cursor_record,
     encode_position_info,
 )
+from pulsar_py.managed_ledger.cursors.pages import ColdLedger
+from pulsar_py.managed_ledger.cursors.segments import PAGE_SHIFTS, SegmentKind
 from pulsar_py.managed_ledger.cursors.state import CursorState
-from pulsar_py.managed_ledger.log.ledger_format import LedgerList
+from pulsar_py.managed_ledger.log.ledger_format import LedgerList, LedgerRecord
 from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 
 BATCH = 3
@@ -64,6 +69,13 @@ class NaiveCursor:
 POSITIONS = st.builds(Position, st.integers(0, 12), st.integers(-1, 9))
 WAITING = st.none() | st.frozensets(st.integers(0, BATCH - 1))
 
+ENTRY_IDS = st.one_of(
+    st.builds(
+        lambda first, count: range(first, first + count), st.integers(0, 6), st.integers(1, 6)
+    ),
+    st.lists(st.integers(0, 9), min_size=1, max_size=12),
+)
+
 
 class CursorMachine(RuleBasedStateMachine):
     @initialize(counts=st.lists(st.integers(0, 6), min_size=1, max_size=4))
@@ -107,6 +119,15 @@ class CursorMachine(RuleBasedStateMachine):
         assert taken_count == len(there)
         for position, waiting in there:
             self.model.acknowledge(position, waiting or frozenset())
+
+    @rule(ledger_id=st.integers(0, 12), entry_ids=ENTRY_IDS)
+    def acknowledge_group(self, ledger_id, entry_ids):
+        positions = LedgerPositions(ledger_id, entry_ids)
+        last = self.ledgers.last_confirmed_entry
+        there = list(takewhile(lambda position: position <= last, positions))
+        assert self.cursor.acknowledge(positions, None, self.now) == len(there)
+        for position in there:
+            self.model.acknowledge(position)
 
     @rule(position=POSITIONS, waiting=WAITING)
     def acknowledge_cumulative(self, position, waiting):
@@ -207,3 +228,96 @@ class CursorMachine(RuleBasedStateMachine):
 
 class TestCursorAgainstTheModel(CursorMachine.TestCase):
     settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+
+
+# A page of holes ends between these entries, and the ledger a little later.
+PAGE = 1 << PAGE_SHIFTS[0]
+FIRST, END = PAGE - 30, PAGE + 20
+NEAR = st.integers(FIRST, END + 5) | st.integers(0, 3)
+GROUPS = st.tuples(
+    st.sampled_from([2, 2, 2, 3, 5]),
+    st.builds(lambda first, count: range(first, first + count), NEAR, st.integers(1, 40))
+    | st.lists(NEAR, min_size=1, max_size=30),
+)
+PARTS = st.tuples(st.sampled_from([2, 3]), st.integers(FIRST, END), st.integers(1, 6))
+
+
+def cursor_in_large_ledgers(*, tracks, notes, cold):
+    ledgers = LedgerState(
+        LedgerList(
+            [
+                LedgerRecord(2, END, END, 1, is_closed=True),
+                LedgerRecord(3, END, END, 1, is_closed=True),
+            ]
+        )
+    )
+    cursor = CursorState(ledgers, Position(2, FIRST))
+    if tracks:
+        cursor.pages.track()
+        if cold:
+            cursor.pages.leave_memory(cold, ColdLedger(0, 0, 0))
+    if notes:
+        cursor.noted = defaultdict(partial(array, "I"))
+    return cursor
+
+
+def what_holds(cursor):
+    noted = cursor.noted or {}
+    return {
+        "mark delete": cursor.mark_delete_position,
+        "read": (cursor.read_position, cursor.read_generation),
+        "acknowledged": list(cursor.individual_deleted_messages),
+        "in part": list(cursor.batch_deleted_indexes.items()),
+        "backlog": cursor.backlog_count(),
+        "wanted": cursor.pages.wanted,
+        "is dirty": cursor.is_dirty,
+        "noted": {
+            Position(ledger_id, entry_id)
+            for ledger_id, entry_ids in noted.items()
+            for entry_id in entry_ids
+            if (ledger_id, entry_id) > cursor.mark_delete_position
+        },
+    }
+
+
+@given(
+    steps=st.lists(GROUPS | PARTS, min_size=1, max_size=12),
+    tracks=st.booleans(),
+    notes=st.booleans(),
+    cold=st.sampled_from([None, 2, 3]),
+)
+@example(
+    steps=[(2, range(PAGE - 2, PAGE + 3)), (2, range(FIRST, PAGE))],
+    tracks=True,
+    notes=True,
+    cold=None,
+)
+@example(steps=[(3, range(20))], tracks=True, notes=False, cold=3)
+@example(steps=[(3, range(20))], tracks=False, notes=False, cold=None)
+@example(steps=[(2, [FIRST + 3]), (2, range(FIRST, PAGE))], tracks=True, notes=False, cold=2)
+@settings(max_examples=200, deadline=None)
+def test_a_group_is_what_its_entries_are_one_by_one(steps, tracks, notes, cold):
+    """Also of what has to be written; and less of what need not be, behind the mark-delete."""
+    together, single = (
+        cursor_in_large_ledgers(tracks=tracks, notes=notes, cold=cold) for _ in range(2)
+    )
+    for ledger_id, entry_ids, *bits in steps:
+        before = set(together.individual_deleted_messages)
+        if bits:
+            position, words = [Position(ledger_id, entry_ids)], [bits]
+            taken = {each.acknowledge(position, words, 0.0) for each in (together, single)}
+        else:
+            group = LedgerPositions(ledger_id, entry_ids)
+            taken = {
+                together.acknowledge(group, None, 0.0),
+                single.acknowledge(list(group), None, 0.0),
+            }
+        assert len(taken) == 1
+        assert what_holds(together) == what_holds(single)
+        for each in (together, single):
+            each.check()
+        if tracks:
+            new = set(together.individual_deleted_messages) - before
+            kind, shift = int(SegmentKind.HOLES), PAGE_SHIFTS[0]
+            assert {(kind, each[0], each[1] >> shift) for each in new} <= together.pages.dirty
+            assert together.pages.dirty <= single.pages.dirty

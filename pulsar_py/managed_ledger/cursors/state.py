@@ -26,14 +26,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import InvalidCursorPositionError
-from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.common.position import EARLIEST, LATEST, LedgerPositions, Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors.batch_deleted_indexes import BatchDeletedIndexes
 from pulsar_py.managed_ledger.cursors.format import COMPACTED_LEDGER_PROPERTY, CursorSnapshot
@@ -124,7 +124,7 @@ class CursorState:
 
     # Acknowledging
 
-    def acknowledge(
+    def acknowledge(  # noqa: C901 - hot path
         self,
         positions: Sequence[Position],
         ack_sets: Sequence[Sequence[int] | None] | None,
@@ -134,6 +134,12 @@ class CursorState:
 
         Returns how many were taken: all, or those before the first that is past the last entry.
         """
+        if (
+            type(positions) is LedgerPositions
+            and ack_sets is None
+            and self._acknowledge_together(positions, now)
+        ):
+            return len(positions)
         last = self.ledgers.last_confirmed_entry
         mark_delete = self.mark_delete_position
         deleted = self.individual_deleted_messages
@@ -171,6 +177,48 @@ class CursorState:
             is_changed = True
         self._acknowledged(mark_delete, is_changed=is_changed, now=now)
         return taken_count
+
+    def _acknowledge_together(self, positions: LedgerPositions, now: float) -> bool:
+        """Take entries of one ledger, as `acknowledge` does; False if that has to be one by one."""
+        # Hot path: benchmarks/micro_acks. One by one neighbours take ten times as long.
+        ledger_id = positions.ledger_id
+        record = self.ledgers.ledgers.get(ledger_id)
+        if (
+            record is None
+            or positions.highest_entry_id >= record.entries_count
+            or ledger_id in self.pages.cold
+        ):
+            return False
+        before = self.mark_delete_position
+        if ledger_id < before.ledger_id:
+            return True
+        after = before.entry_id if ledger_id == before.ledger_id else -1
+        if ledger_id == before.ledger_id and positions.covers(after + 1):
+            # They begin where the mark-delete position ends, which moves over them all.
+            last = Position(ledger_id, positions.highest_entry_id)
+            self._acknowledged(last, is_changed=True, now=now)
+            return True
+        added = self.individual_deleted_messages.add_entries(
+            ledger_id, positions.entry_ids, after=after
+        )
+        if not added:
+            return True
+        if self.batch_deleted_indexes:
+            for entry_id in added:
+                self.batch_deleted_indexes.discard(Position(ledger_id, entry_id))
+        self._acknowledged(before, is_changed=True, now=now)
+        if self.noted is not None or self.pages.dirty is not None:
+            self._note_added(ledger_id, added)
+        return True
+
+    def _note_added(self, ledger_id: int, added: Iterable[int]) -> None:
+        """Note entries of a ledger that became acknowledged, but for those that are behind now."""
+        mark_delete, dirty = self.mark_delete_position, self.pages.dirty
+        entry_ids = [each for each in added if (ledger_id, each) > mark_delete]
+        if self.noted is not None and entry_ids:
+            self.noted[ledger_id].extend(entry_ids)
+        if dirty is not None:
+            dirty.update((_HOLES, ledger_id, entry_id >> _HOLES_SHIFT) for entry_id in entry_ids)
 
     def _keep_waiting(self, position: Position, bits: int) -> _Outcome:
         """Keep only those unacknowledged messages of a batch that are in `bits`."""

@@ -2,6 +2,9 @@
 
 from array import array
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRange, PositionRangeSet
 
@@ -37,6 +40,20 @@ def test_adding_a_range_counts_only_what_is_new():
     assert found.add_range(1, 2, 6) == 3
     assert found.add_range(1, 6, 2) == 0
     assert str(found) == "[(1:1..1:6]]"
+    found.check()
+
+
+@given(
+    there=st.lists(st.integers(0, 40)),
+    entry_ids=st.lists(st.integers(0, 40)),
+    after=st.integers(-1, 41),
+)
+def test_adding_entries_of_a_ledger_is_adding_each(there, entry_ids, after):
+    found, expected = (ranges_of("4:1", *(f"5:{each}" for each in there)) for _ in range(2))
+    new = [each for each in entry_ids if each > after and expected.add(Position(5, each))]
+    assert list(found.add_entries(5, entry_ids, after=after)) == sorted(new)
+    assert found == expected
+    assert len(found) == len(expected)
     found.check()
 
 
