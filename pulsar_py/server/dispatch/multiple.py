@@ -22,7 +22,7 @@ from math import ceil
 from typing import Final
 
 from pulsar_py.common.ack_set import to_bits
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import LedgerPositions, Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkAffinity
 from pulsar_py.server.dispatch.client_connection import ClientConnection
@@ -45,6 +45,9 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.wire.entry_summary import EntrySummary
 
 _NO_LIMIT: Final = 2**31 - 1
+
+_MANY: Final = 8
+"""So many acknowledged entries are faster to take together from those pending."""
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
@@ -196,10 +199,17 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     ) -> None:
         """Remove entries from their consumers' pending ones, and forget their redelivery counts."""
         # Hot path: acknowledge.
+        if type(positions) is LedgerPositions:
+            positions = list(positions.keys())
         if self.redelivery.has_counts:
             self.redelivery.forget(positions)
         acked_count = ids_count = 0
         has_released = False
+        if consumer is not None and ack_sets is None and len(positions) >= _MANY:
+            acked_count, others = self._settle_together(consumer, positions)
+            ids_count = len(positions) - len(others)
+            has_released = consumer.permits.give_back(acked_count)
+            positions = others
         for index, position in enumerate(positions):
             holder = consumer
             # A client may acknowledge on one consumer what another one received.
@@ -221,6 +231,14 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if has_released or (was_blocked and not self.is_blocked):
             self._may_replay = True
             self.read_more()
+
+    def _settle_together(
+        self, holder: DispatchConsumer, positions: Sequence[PositionKey]
+    ) -> tuple[int, Sequence[PositionKey]]:
+        """The messages of those entries that were pending at a consumer, and the other entries."""
+        settled = holder.pending_acks.settle(positions)
+        self._on_hashes_released(holder, settled.hashes)
+        return settled.messages_count, settled.others
 
     def _settle(self, holder: DispatchConsumer, position: PositionKey) -> int:
         removed = holder.pending_acks.remove(position)
@@ -244,6 +262,9 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
         """Called when one entry of a hash less is pending; for Key_Shared."""
+
+    def _on_hashes_released(self, consumer: DispatchConsumer, sticky_hashes: Sequence[int]) -> None:
+        """Called when one entry of each of them less is pending; 0 is no hash."""
 
     def on_mark_delete_moved(self, position: Position) -> None:
         """Remove entries up to `position` from all pending ones: they were expired or skipped."""

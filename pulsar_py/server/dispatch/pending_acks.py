@@ -12,15 +12,30 @@ Source: PendingAcksMap in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import NamedTuple
 
 from pulsar_py.common.position import Position
 
 PositionKey = tuple[int, int]
 """A position as a plain tuple: equal to the `Position`, and an order of magnitude cheaper."""
 
+
+class Settled(NamedTuple):
+    """What became of acknowledged entries at one consumer."""
+
+    messages_count: int
+    """Messages of those that were pending."""
+    hashes: Sequence[int]
+    """The sticky hash of each of them; empty if there are none."""
+    others: Sequence[PositionKey]
+    """The entries that were not pending."""
+
+
 _COUNT_MASK = 0xFFFFFFFF
 _HASH_SHIFT = 32
+_NOT_PENDING = -1
 
 
 class PendingAcks:
@@ -95,6 +110,28 @@ class PendingAcks:
             if removed is not None:
                 taken.append((position, *removed))
         return taken
+
+    def settle(self, positions: Sequence[PositionKey]) -> Settled:
+        """Forget those of the acknowledged entries that are pending."""
+        # Hot path: benchmarks/micro_acks. A `remove` for each takes three times as long.
+        values = list(map(self._entries.pop, positions, repeat(_NOT_PENDING)))
+        others: Sequence[PositionKey] = ()
+        if _NOT_PENDING in values:
+            pairs = zip(positions, values, strict=True)
+            others = [position for position, value in pairs if value == _NOT_PENDING]
+            values = [value for value in values if value != _NOT_PENDING]
+        if not self._hash_counts:
+            return Settled(sum(values), (), others)
+        hashes = [value >> _HASH_SHIFT for value in values]
+        hash_counts = self._hash_counts
+        for sticky_hash in hashes:
+            if sticky_hash:
+                left = hash_counts[sticky_hash] - 1
+                if left:
+                    hash_counts[sticky_hash] = left
+                else:
+                    del hash_counts[sticky_hash]
+        return Settled(sum(values) - (sum(hashes) << _HASH_SHIFT), hashes, others)
 
     def take_all(self) -> list[tuple[PositionKey, int, int]]:
         """Forget all entries; returns (position, messages, hash) each, in the order sent."""

@@ -143,6 +143,19 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         if self._drains and self.draining.on_released(consumer, sticky_hash):
             self._on_unblocked()
 
+    def _on_hashes_released(self, consumer: DispatchConsumer, sticky_hashes: Sequence[int]) -> None:
+        if self._drains and self.draining:
+            for sticky_hash in dict.fromkeys(sticky_hashes):
+                if sticky_hash:
+                    self._on_hash_released(consumer, sticky_hash)
+
+    def _settle_together(
+        self, holder: DispatchConsumer, positions: Sequence[PositionKey]
+    ) -> tuple[int, Sequence[PositionKey]]:
+        if self.chunk_holders:  # each entry may be a chunk
+            return 0, positions
+        return super()._settle_together(holder, positions)
+
     def _settle(self, holder: DispatchConsumer, position: PositionKey) -> int:
         messages_count = super()._settle(holder, position)
         if self.chunk_holders and self.chunk_holders.forget(position):

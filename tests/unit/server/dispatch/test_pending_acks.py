@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.pending_acks import PendingAcks
 
@@ -38,6 +41,35 @@ def test_hashes_are_counted_by_entry() -> None:
     assert dict(pending.hash_counts) == {7: 1, 8: 1}
     pending.remove((1, 1))
     assert dict(pending.hash_counts) == {8: 1}
+    pending.check()
+
+
+@given(
+    held=st.dictionaries(
+        st.tuples(st.integers(1, 2), st.integers(0, 9)),
+        st.tuples(st.integers(1, 2**31), st.integers(0, 3)),
+    ),
+    acknowledged=st.lists(st.tuples(st.integers(1, 2), st.integers(0, 9))),
+    has_hashes=st.booleans(),
+)
+def test_settling_is_removing_each(
+    held: dict[tuple[int, int], tuple[int, int]],
+    acknowledged: list[tuple[int, int]],
+    has_hashes: bool,  # noqa: FBT001
+) -> None:
+    pending, expected = PendingAcks(), PendingAcks()
+    for position, (count, sticky_hash) in held.items():
+        for each in (pending, expected):
+            each.add(position, count, sticky_hash if has_hashes else 0)
+    removed = [(position, expected.remove(position)) for position in acknowledged]
+    settled = pending.settle(acknowledged)
+    gone = [each for _, each in removed if each is not None]
+    assert settled.messages_count == sum(count for count, _ in gone)
+    assert list(settled.hashes) in ([sticky_hash for _, sticky_hash in gone], [])
+    assert settled.hashes or not any(sticky_hash for _, sticky_hash in gone)
+    assert list(settled.others) == [position for position, each in removed if each is None]
+    assert list(pending) == list(expected)
+    assert pending.hash_counts == expected.hash_counts
     pending.check()
 
 
