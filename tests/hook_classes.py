@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck
 from pulsar_py.server.hooks import (
     BrokerInterceptor,
     ConsumerInfo,
@@ -119,6 +119,17 @@ def _note(name: str) -> Callable[..., None]:
 
 for _name in [each for each in vars(BrokerInterceptor) if not each.startswith("_")]:
     setattr(Recording, _name, _note(_name))
+
+
+class OnlyAcked(BrokerInterceptor):
+    """Listens to acknowledgements alone."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[CommandAck] = []
+
+    def message_acked(self, consumer: ConsumerInfo, command: CommandAck) -> None:
+        del consumer
+        self.acknowledged.append(command)
 
 
 class Failing(BrokerInterceptor):

@@ -33,6 +33,11 @@ class WatchedCnx(ServerCnx):
         super().connection_lost(exc)
         self._interceptors.tell("on_connection_closed", self._info())
 
+    def _serve_plain_ack(self, body: bytes) -> bool:
+        """Have it parsed, so that `serve` can tell of it."""
+        del body
+        return False
+
     def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Tell of a command, then serve it.
 

@@ -104,7 +104,7 @@ class NonPersistentSubscription(Subscription):
     def acknowledge(
         self,
         consumer: Consumer,
-        positions: list[Position],
+        positions: Sequence[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
         """Do nothing and return True: no message is pending."""

@@ -321,7 +321,7 @@ class PersistentSubscription(Subscription):
     def acknowledge(
         self,
         consumer: Consumer,
-        positions: list[Position],
+        positions: Sequence[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
         """Acknowledge entries; a position past the last entry, and all after it, are ignored."""

@@ -383,7 +383,7 @@ class Subscription(ABC):
     def acknowledge(
         self,
         consumer: Consumer,
-        positions: list[Position],
+        positions: Sequence[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
         """Acknowledge entries for a consumer, with an ack set only the indexes clear in it.

@@ -30,6 +30,8 @@ CALLS: Final = (
 class WatchedConsumer(Consumer):
     """Made by a topic in place of a `Consumer`."""
 
+    needs_commands = True
+
     def __init__(
         self, request: SubscribeRequest, subscription: Subscription, interceptors: Interceptors
     ) -> None:

@@ -6,11 +6,12 @@ import pytest
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
+from pulsar_py.proto.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.watched_consumer import WatchedConsumer
 from pulsar_py.testing.clock import VirtualClock
 from tests.dispatch_parts import ack_command
-from tests.hook_classes import Recording
+from tests.hook_classes import OnlyAcked, Recording
 from tests.unit.server.topics.rig import FakeCnx, Rig, entry, name_of, send, subscribe_request
 from tests.unit.settings.parts import broker, connect
 
@@ -85,6 +86,47 @@ async def test_connections_and_commands(virtual_clock: VirtualClock) -> None:
         assert recording.named("on_pulsar_command")[0][0] == "CONNECT"
         ((closed,),) = recording.named("on_connection_closed")
         assert closed.version == "test"
+
+
+async def acknowledge_group(rig: Rig) -> CommandAck:
+    """Have a client acknowledge twenty neighbours by one command; returns that."""
+    client = await connect(rig)
+    await rig.topic(name_of("t"))
+    await client.asks(
+        CommandSubscribe(
+            topic=str(name_of("t")),
+            subscription="s",
+            subType=CommandSubscribe.Shared,
+            consumer_id=1,
+            request_id=1,
+        )
+    )
+    ids = [MessageIdData(ledgerId=3, entryId=entry_id) for entry_id in range(20)]
+    command = CommandAck(consumer_id=1, ack_type=CommandAck.Individual, message_id=ids)
+    client.sends(command)
+    return command
+
+
+async def test_a_group_of_acknowledgements_is_told_as_the_command_that_came(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with broker(virtual_clock, brokerInterceptors=(RECORDING,)) as rig:
+        command = await acknowledge_group(rig)
+        recording = recording_of(rig)
+        assert [name for name, _ in recording.named("on_pulsar_command")][-1] == "ACK"
+        ((consumer, acknowledged),) = recording.named("message_acked")
+        assert (consumer.subscription, acknowledged) == ("s", command)
+
+
+async def test_it_is_told_of_a_group_where_nobody_listens_to_commands(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with broker(virtual_clock, brokerInterceptors=("tests.hook_classes.OnlyAcked",)) as rig:
+        command = await acknowledge_group(rig)
+        assert type(rig.broker.connections.new_connection()).__name__ == "ServerCnx"
+        ((_, made),) = rig.broker.hooks.interceptors.made
+        assert isinstance(made, OnlyAcked)
+        assert made.acknowledged == [command]
 
 
 async def test_requests_of_the_administration(virtual_clock: VirtualClock) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.common.position import EARLIEST, LedgerPositions, Position
 from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandSend
 from pulsar_py.server.connection.connections import Connections
@@ -153,12 +153,16 @@ class StandInSubscription:
 
 
 class StandInConsumer:
+    needs_commands = False
+
     def __init__(self, request: SubscribeRequest) -> None:
         self.request = request
+        self.consumer_id = request.consumer_id
         self.reads_compacted = request.read_compacted
         self.subscription = StandInSubscription()
         self.permits: list[int] = []
         self.acknowledged: list[Message] = []
+        self.acknowledged_whole: list[LedgerPositions] = []
         self.redelivered: list[Message] = []
         self.pending_acks: dict[tuple[int, int], int] = {}
         self.is_closed = False
@@ -172,6 +176,12 @@ class StandInConsumer:
         if self.error is not None:
             raise self.error
         self.acknowledged.append(command)
+        return True
+
+    def acknowledge_whole(self, positions: LedgerPositions) -> bool:
+        if self.error is not None:
+            raise self.error
+        self.acknowledged_whole.append(positions)
         return True
 
     def redeliver(self, command: Message, positions: Sequence[Position] | None = None) -> None:

@@ -13,7 +13,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
     UnknownServiceError,
 )
-from pulsar_py.common.loops.work import MAX_UNITS
+from pulsar_py.common.loops.work import MAX_HOLDERS_A_TURN, MAX_UNITS
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
@@ -169,6 +169,72 @@ async def test_ack_that_fails_says_why(server: Server) -> None:
     client.sends(ack())
     answer = await client.asks(ack(request_id=5))
     assert (answer.request_id, answer.error) == (5, UnknownServiceError.code)
+
+
+def group(**fields: object) -> CommandAck:
+    """An ACK of twenty neighbours, as clients send it."""
+    ids = [MessageIdData(ledgerId=3, entryId=entry_id) for entry_id in range(200, 220)]
+    return ack(message_id=ids, **fields)
+
+
+async def test_a_group_of_neighbours_goes_to_the_consumer_as_it_is(server: Server) -> None:
+    client, consumer = await consuming(server)
+    client.sends(group())
+    assert not await client.receives()
+    answer = await client.asks(group(request_id=5))
+    assert (answer.consumer_id, answer.request_id, answer.HasField("error")) == (1, 5, False)
+    assert not consumer.acknowledged
+    for positions in consumer.acknowledged_whole:
+        assert positions.ledger_id == 3
+        assert positions.entry_ids == range(200, 220)
+    assert len(consumer.acknowledged_whole) == 2
+
+
+async def test_a_group_that_fails_says_why(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.error = UnknownServiceError("broken")
+    client.sends(group())
+    answer = await client.asks(group(request_id=5))
+    assert (answer.request_id, answer.error) == (5, UnknownServiceError.code)
+
+
+async def test_the_answer_to_a_group_follows_the_write_of_the_cursor(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.subscription.write_error = StorageError("the disk is full")
+    answer = await client.asks(group(request_id=5))
+    assert (answer.request_id, answer.error) == (5, PersistenceError.code)
+
+
+async def test_who_needs_commands_gets_groups_as_commands(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.needs_commands = True
+    client.sends(group(request_id=5))
+    assert consumer.acknowledged == [group(request_id=5)]
+    assert not consumer.acknowledged_whole
+
+
+async def test_a_group_of_an_unknown_consumer_is_dropped(server: Server) -> None:
+    client = await server.connect()
+    client.sends(group(request_id=5))
+    assert not await client.receives()
+    assert not client.is_closed
+
+
+async def test_a_group_before_the_handshake_ends_the_connection(server: Server) -> None:
+    client = server.open()
+    client.sends(group())
+    await client.receives()
+    assert client.is_closed
+
+
+async def test_a_group_that_many_consumers_may_hold_is_served_in_turns(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.subscription.consumers = [consumer] * (MAX_HOLDERS_A_TURN // 20 + 1)
+    client.sends(group())
+    assert not consumer.acknowledged
+    await settle()
+    assert sum(len(each.message_id) for each in consumer.acknowledged) == 20
+    assert not consumer.acknowledged_whole
 
 
 @pytest.mark.parametrize("half", ["txnid_least_bits", "txnid_most_bits"])
