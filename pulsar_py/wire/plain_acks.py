@@ -24,7 +24,7 @@ ACK_START: Final = bytes((0x08, BaseCommand.ACK, BaseCommand.ACK << 3 | 2))
 """How an ACK begins as every client writes it: its type, then the tag of its message."""
 
 LEAST_PLAIN_ACK_BYTES: Final = 60
-"""Shorter ones, of half a dozen ids, are as fast to parse."""
+"""Shorter ones are parsed: most have one id, and many of those would be looked at in vain."""
 
 _MORE: Final = 0x80
 _LOW_BITS: Final = 0x7F
