@@ -199,13 +199,13 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     ) -> None:
         """Remove entries from their consumers' pending ones, and forget their redelivery counts."""
         # Hot path: acknowledge.
-        if type(positions) is LedgerPositions:
-            positions = list(positions.keys())
         if self.redelivery.has_counts:
             self.redelivery.forget(positions)
         acked_count = ids_count = 0
         has_released = False
-        if consumer is not None and ack_sets is None and len(positions) >= _MANY:
+        if len(positions) >= _MANY and consumer is not None and ack_sets is None:
+            if type(positions) is LedgerPositions:
+                positions = list(positions.keys())
             acked_count, others = self._settle_together(consumer, positions)
             ids_count = len(positions) - len(others)
             has_released = consumer.permits.give_back(acked_count)

@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 MAX_FLOW_PERMITS: Final = 2**31 - 1
 _AVERAGE_WEIGHT: Final = 0.9
+_CUMULATIVE: Final = CommandAck.Cumulative  # to ask protobuf for it takes 1 us
 
 MAX_ACK_PROPERTIES: Final = 1_000
 """The most properties of a cumulative ACK; they are written with the position each time."""
@@ -164,7 +165,7 @@ class Consumer:
         if command.HasField("validation_error"):
             self._log_validation_error(command)
         ids = command.message_id
-        if command.ack_type == CommandAck.AckType.Cumulative:
+        if command.ack_type == _CUMULATIVE:
             self._acknowledge_cumulative(command, ids)
             return True
         positions: list[Position] = []
