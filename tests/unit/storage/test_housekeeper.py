@@ -12,6 +12,7 @@ import pytest
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
 from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.housekeeper import (
     FLUSH_REST_SECONDS,
@@ -21,7 +22,7 @@ from pulsar_py.storage.housekeeper import (
 )
 from pulsar_py.storage.shared.write_cache import Generation
 from pulsar_py.testing.disk import SimulatedDisk
-from tests.unit.storage.support import Ids, entry, fill, start, turns, write
+from tests.unit.storage.support import Ids, Listener, entry, fill, start, turns, write
 
 
 async def until_flushed(bookie: Bookie) -> None:
@@ -221,16 +222,28 @@ async def test_between_two_looks_no_more_is_let_in_than_the_disk_takes() -> None
     await bookie.close()
 
 
+async def fill_disk(bookie: Bookie) -> list[LedgerWriter]:
+    """Write until nothing is taken any more; returns the ledgers.
+
+    How many that takes depends on when room is looked at, and what was removed by then.
+    """
+    writers: list[LedgerWriter] = []
+    async with asyncio.timeout(60):
+        while bookie.statistics().is_taking_writes:
+            listener = Listener()
+            with suppress(DiskFullError):
+                writers.append(await bookie.create(listener, LedgerOptions()))
+                for entry_id in range(100):
+                    writers[-1].append(entry(entry_id))
+                await listener.until(99)
+            await asyncio.sleep(0)
+    return writers
+
+
 async def test_deleting_frees_a_full_disk() -> None:
     disk = SimulatedDisk(random.Random(1), capacity_bytes=300_000)
     bookie = await start(disk, minimum_free_bytes=200_000, flush_interval_seconds=0.0)
-    writers = []
-    with suppress(DiskFullError):  # On a slow machine room is looked at before all are written.
-        while len(writers) < 9:
-            writers.append((await write(bookie, 100))[0])
-    async with asyncio.timeout(60):
-        while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
-            await asyncio.sleep(0)
+    writers = await fill_disk(bookie)
 
     for writer in writers:
         await bookie.delete(writer.ledger_id)
@@ -265,13 +278,7 @@ async def test_a_full_disk_gets_the_space_of_removed_files_at_once() -> None:
         flush_interval_seconds=0.0,
         journal_spare_files_count=0,
     )
-    writers = []
-    with suppress(DiskFullError):
-        while len(writers) < 9:
-            writers.append((await write(bookie, 100))[0])
-    async with asyncio.timeout(60):
-        while bookie.statistics().is_taking_writes:  # noqa: ASYNC110 - one turn at a time
-            await asyncio.sleep(0)
+    writers = await fill_disk(bookie)
 
     for writer in writers:
         await bookie.delete(writer.ledger_id)
