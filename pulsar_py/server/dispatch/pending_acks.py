@@ -75,7 +75,7 @@ class PendingAcks:
         """
         before = self._entries.get(position)
         if before is not None:
-            self._release_hash(before >> _HASH_SHIFT)
+            self._release_hashes((before >> _HASH_SHIFT,))
         self._entries[position] = sticky_hash << _HASH_SHIFT | messages_count
         if sticky_hash:
             self._hash_counts[sticky_hash] = self._hash_counts.get(sticky_hash, 0) + 1
@@ -90,8 +90,9 @@ class PendingAcks:
         value = self._entries.pop(position, None)
         if value is None:
             return None
-        self._release_hash(value >> _HASH_SHIFT)
-        return value & _COUNT_MASK, value >> _HASH_SHIFT
+        if sticky_hash := value >> _HASH_SHIFT:
+            self._release_hashes((sticky_hash,))
+        return value & _COUNT_MASK, sticky_hash
 
     def shrink(self, position: PositionKey, remaining_count: int) -> int:
         """Set the number of unacknowledged messages of a batch; returns by how many it fell."""
@@ -123,14 +124,7 @@ class PendingAcks:
         if not self._hash_counts:
             return Settled(sum(values), (), others)
         hashes = [value >> _HASH_SHIFT for value in values]
-        hash_counts = self._hash_counts
-        for sticky_hash in hashes:
-            if sticky_hash:
-                left = hash_counts[sticky_hash] - 1
-                if left:
-                    hash_counts[sticky_hash] = left
-                else:
-                    del hash_counts[sticky_hash]
+        self._release_hashes(hashes)
         return Settled(sum(values) - (sum(hashes) << _HASH_SHIFT), hashes, others)
 
     def take_all(self) -> list[tuple[PositionKey, int, int]]:
@@ -151,14 +145,15 @@ class PendingAcks:
         """Forget entries at or before a position; returns (position, messages, hash) each."""
         return self.take([key for key in self._entries if key <= position])
 
-    def _release_hash(self, sticky_hash: int) -> None:
-        if not sticky_hash:
-            return
-        left = self._hash_counts[sticky_hash] - 1
-        if left:
-            self._hash_counts[sticky_hash] = left
-        else:
-            del self._hash_counts[sticky_hash]
+    def _release_hashes(self, sticky_hashes: Iterable[int]) -> None:
+        hash_counts = self._hash_counts
+        for sticky_hash in sticky_hashes:
+            if sticky_hash:
+                left = hash_counts[sticky_hash] - 1
+                if left:
+                    hash_counts[sticky_hash] = left
+                else:
+                    del hash_counts[sticky_hash]
 
     def check(self) -> None:
         """Assert the invariants; for tests."""
