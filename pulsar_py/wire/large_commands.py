@@ -26,7 +26,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from msgspec import Struct, field
 
 from pulsar_py.common.errors import RemoteProtocolError
-from pulsar_py.common.varint import varint
+from pulsar_py.common.varint import varint, varint_at
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 
 _VARINT, _FIXED_64, _BYTES, _START_GROUP, _END_GROUP, _FIXED_32 = range(6)
@@ -55,16 +55,12 @@ class WireField(NamedTuple):
 
 def _varint_at(data: bytes, place: int, end: int) -> tuple[int, int]:
     """The varint at `place`, and the offset after it."""
-    number = shift = 0
-    for at in range(place, min(place + _MAX_VARINT_BYTES, end)):
-        byte = data[at]
-        number |= (byte & ~_MORE) << shift
-        if byte < _MORE:
-            return number, at + 1
-        shift += 7
-    raise RemoteProtocolError(
-        f"command of {len(data)} bytes: expected a varint at byte {place}, of at most 10 bytes"
-    )
+    number, after = varint_at(data, place, min(place + _MAX_VARINT_BYTES, end))
+    if number < 0:
+        raise RemoteProtocolError(
+            f"command of {len(data)} bytes: expected a varint at byte {place}, of at most 10 bytes"
+        )
+    return number, after
 
 
 def wire_fields(data: bytes, start: int, end: int) -> Iterator[WireField]:

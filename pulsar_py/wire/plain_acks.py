@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pulsar_py.common.varint import varint
+from pulsar_py.common.varint import varint, varint_at
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck, MessageIdData
 
 ACK_START: Final = bytes((0x08, BaseCommand.ACK, BaseCommand.ACK << 3 | 2))
@@ -111,15 +111,8 @@ def _first_id(body: bytes, start: int) -> _FirstId | None:
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
-    """The number whose bytes begin at `place`, and where they end; a negative one of others."""
-    number = shift = 0
-    for byte in data[place : place + _MAX_NUMBER_BYTES]:
-        place += 1
-        number |= (byte & _LOW_BITS) << shift
-        if byte < _MORE:
-            return number, place
-        shift += 7
-    return -1, place
+    """The number at `place`, and where it ends; a negative one where it has more than 63 bits."""
+    return varint_at(data, place, place + _MAX_NUMBER_BYTES)
 
 
 def _entry_ids(ids: bytes, head: bytes, first: int, count: int) -> range | list[int] | None:

@@ -19,6 +19,7 @@ from typing import Final
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.hashing import crc32c
+from pulsar_py.common.varint import after_varint
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.wire.payload import CHECKSUM_AND_SIZE, CHECKSUM_BLOCK_SIZE, MAGIC_CHECKSUM
 
@@ -115,10 +116,8 @@ def _numbers_in(head: bytes) -> list[slice]:
     for tag in _NUMBER_TAGS:
         if position >= len(head) or fields[position] != tag:
             return []
-        begin = position = position + 1
-        while fields[position] >= _MORE:
-            position += 1
-        position += 1
+        begin = position + 1
+        position = after_varint(fields, begin)
         if position - begin > _LONGEST_NUMBER:
             return []
         numbers.append(slice(begin, position))

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple, overload
 
 from pulsar_py.client.messages.message import Message, OwnMetadata, ReceivedEntry
 from pulsar_py.common.errors import UNREADABLE
+from pulsar_py.common.varint import after_varint
 from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 
 __all__ = ["BARE_METADATA", "MIN_WHOLE_BATCH", "ReceivedBatch", "batch_of"]
@@ -210,16 +211,10 @@ def _sequence_id_at(head: bytes) -> int:
     The end of `head` if there is no sequence id. `head` is a message's metadata and its size.
     """
     end = len(head)
-    at = _after_varint(head, 5) if head[4] == _PAYLOAD_SIZE_TAG else end
-    if at < end and head[at] == _SEQUENCE_ID_TAG and _after_varint(head, at + 1) == end:
+    at = after_varint(head, 5) if head[4] == _PAYLOAD_SIZE_TAG else end
+    if at < end and head[at] == _SEQUENCE_ID_TAG and after_varint(head, at + 1) == end:
         return at + 1
     return end
-
-
-def _after_varint(data: bytes, at: int) -> int:
-    while data[at] >= _MORE:
-        at += 1
-    return at + 1
 
 
 def _is_whole(single: SingleMessageMetadata) -> bool:

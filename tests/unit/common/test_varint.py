@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_py.common.varint import rising_varints, varint, varints_in_row
+from pulsar_py.common.varint import after_varint, rising_varints, varint, varint_at, varints_in_row
 from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 
 
@@ -28,3 +28,20 @@ NUMBERS = st.integers(0, 2**63 - 1) | st.integers(0, 300)
 def test_those_of_two_that_rise_are_the_same(one: int, other: int) -> None:
     for first, second in ((one, other), (one ^ 1, other ^ 1)):  # and the ones before or behind them
         assert rising_varints(first, second) == (varint(first), varint(second))
+
+
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2**63 - 1, 2**64 - 1])
+def test_numbers_are_read_where_they_begin(number: int) -> None:
+    encoded = varint(number)
+    data = b"\xff" + encoded + b"\x01"
+    end = 1 + len(encoded)
+
+    assert varint_at(data, 1, end) == varint_at(data, 1, len(data) + 9) == (number, end)
+    assert varint_at(data, 1, end - 1)[0] == -1
+    assert after_varint(data, 1) == end
+
+
+def test_a_number_that_the_data_cut_off_is_none() -> None:
+    assert varint_at(b"\x80\x80", 0, 10)[0] == -1
+    with pytest.raises(IndexError):
+        after_varint(b"\x80\x80", 0)
