@@ -120,8 +120,9 @@ class ClientThread:
         self.loop = TurnLoop()
         # Functions that were posted and not called yet.
         self._posted: deque[Callable[[], object]] = deque()
-        # Whether the loop will look at them.
+        # Whether the loop will look at them, and how often it did.
         self._is_woken = False
+        self._looks_count = 0
         # The tasks of `run`.
         self._tasks = TaskOwner("blocking client")
         # Whether this process is a child of the one that the thread runs in.
@@ -145,15 +146,16 @@ class ClientThread:
             raise self._forked_error()
         self._posted.append(function)
         if not self._is_woken:
-            self._is_woken = True
-            try:
-                self.loop.call_soon_threadsafe(self._call_posted)
-            except BaseException:  # Ctrl-C; raised again
-                self._is_woken = False
-                raise
+            looks_count = self._looks_count
+            self.loop.call_soon_threadsafe(self._call_posted)
+            # Not before: a handler of a signal may interrupt that, and wait for the loop.
+            if looks_count == self._looks_count:
+                self._is_woken = True
 
     def _call_posted(self) -> None:
-        self._is_woken = False  # first: what is posted from here on wakes the loop again
+        # First: what is posted from here on wakes the loop again.
+        self._looks_count += 1
+        self._is_woken = False
         posted = self._posted
         for _ in range(len(posted)):
             posted.popleft()()

@@ -7,8 +7,13 @@ fast, the loop looks again by itself after a millisecond, so that a burst is one
 one for each message. Somebody who waits for a result or a flush wakes the loop at once.
 
 What always holds: messages reach the asyncio producer in the order in which they were added; the
-list holds at most `_OUTGOING_BYTES` (and one message more), and together with the messages without
-receipt at most `max_pending_messages`.
+list holds at most `_OUTGOING_BYTES` (and one message more), and together with the messages that
+wait for memory and those without receipt at most `max_pending_messages`.
+
+The main thread runs handlers of signals where Python calls something, and such a handler may wait
+for the loop, as one that closes the client does. So a thread calls nothing while it holds the lock
+that the loop takes, too; only `send_in_turn` does, which the main thread does not come to while it
+has handlers.
 """
 
 from __future__ import annotations
@@ -58,14 +63,20 @@ class HandOver:
         self._clock = SystemClock()
         # Taken again by a finalizer that sends, which may interrupt a send of its thread.
         self._lock = threading.RLock()
-        # Messages that the loop has not taken yet, and their payloads' bytes.
+        # Messages that the loop has not taken yet, how many, and their payloads' bytes; and what to
+        # call when one of them is done.
         self._outgoing = SendRun(self)
+        self._outgoing_count = 0
         self._outgoing_bytes = 0
+        self._observed: list[tuple[SendResult, Callable[[], None]]] = []
         # Whether the loop will take them by itself: it was woken, or has a timer. Threads try
         # `send_in_turn` first while that is not so.
         self.is_due = False
-        # How many more may be added before the limits are looked at again.
-        self._room_count = 0
+        # Up to how many there may be before the limits are looked at again; how often they were,
+        # and how often the loop took messages, which moves them from one count to another.
+        self._outgoing_limit = 0
+        self._looks_count = 0
+        self._takes_count = 0
         # In the loop: when it last took messages; those that wait for memory, with their runs, and
         # the task that waits; threads that wait for room; the first refusal since the last flush.
         self._taken_at = 0.0
@@ -90,22 +101,24 @@ class HandOver:
             TimeoutError: No room within the time limit around.
         """
         # Hot path: produce in `make bench-client`.
-        result = _new(SendResult)
+        result, added = _new(SendResult), (message,)
         has_to_wake = False
         try:
-            with self._lock:
-                while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
-                    self._make_room()
-                self._room_count -= 1
-                self._outgoing_bytes += size
-                run = self._outgoing
-                messages = run.messages
-                result._run = run  # noqa: SLF001 - instead of its __init__
-                result._place = len(messages)  # noqa: SLF001 - as above
-                messages.append(message)
-                if self.is_due or not wakes:
-                    return result
-                self.is_due = has_to_wake = True
+            while True:
+                with self._lock:  # and no call: see above
+                    place = self._outgoing_count
+                    if place < self._outgoing_limit and self._outgoing_bytes < _OUTGOING_BYTES:
+                        self._outgoing_count = place + 1
+                        self._outgoing_bytes += size
+                        result._run = run = self._outgoing  # noqa: SLF001 - instead of its __init__
+                        result._place = place  # noqa: SLF001 - as above
+                        messages = run.messages
+                        messages += added
+                        if self.is_due or not wakes:
+                            return result
+                        self.is_due = has_to_wake = True
+                        break
+                self._make_room()
             self._thread.post(self._on_due)
         except BaseException:  # Ctrl-C; raised again
             if has_to_wake:  # the next message does
@@ -119,14 +132,12 @@ class HandOver:
         with self._lock:
             if self.is_due or self._outgoing.messages or self._stalled:
                 return None
-            if self._room_count <= 0:
-                self._count_room()
-                if self._room_count <= 0:
-                    return None
+            if self._outgoing_limit <= 0 and not self._count_room():
+                return None
             sends = self._producer.submit_alone(payload)
             if sends is None:
                 return None
-            self._room_count -= 1
+            self._outgoing_limit -= 1
         result = _new(SendResult)
         result._run = SendRun(self, sends)  # noqa: SLF001 - instead of its __init__
         result._place = 0  # noqa: SLF001 - as above
@@ -160,34 +171,39 @@ class HandOver:
         return result.result()
 
     def _make_room(self) -> None:
-        """Count the room there is; without any, wait for some. The lock is held, not meanwhile."""
+        """Count the room there is; without any, wait for some."""
         if self._outgoing_bytes >= _OUTGOING_BYTES:
-            self._wait_unlocked(self._tell_taken)
-        self._count_room()
-        if self._room_count > 0:
+            self._wait(self._tell_taken)
+        if self._outgoing_count < self._outgoing_limit or self._count_room():
             return
         if not self._producer.blocks_if_full():
             limit = self._producer.pending_limit()
+            pending_count = limit - self._outgoing_limit + self._outgoing_count
             raise ProducerQueueFullError(
-                f"{self._producer.topic()}: {limit - self._room_count} messages have no receipt, "
+                f"{self._producer.topic()}: {pending_count} messages have no receipt, "
                 f"max_pending_messages is {limit}"
             )
-        self._wait_unlocked(self._tell_room)
+        self._wait(self._tell_room)
 
-    def _count_room(self) -> None:
-        limit = self._producer.pending_limit()
-        pending_count = self._producer.pending_count() + len(self._outgoing.messages)
-        self._room_count = limit - pending_count if limit else _UNLIMITED
+    def _count_room(self) -> bool:
+        """Look at the limits, as no room is left; returns whether there is some now."""
+        while True:
+            looks_count, takes_count = self._looks_count, self._takes_count
+            limit = self._producer.pending_limit() or _UNLIMITED
+            pending_count = self._producer.pending_count() + len(self._stalled)
+            with self._lock:  # and no call: see above
+                if looks_count == self._looks_count:  # no other thread did meanwhile
+                    if takes_count != self._takes_count:
+                        continue
+                    self._looks_count = looks_count + 1
+                    self._outgoing_limit = limit - pending_count
+                return self._outgoing_count < self._outgoing_limit
 
-    def _wait_unlocked(self, tell: Callable[[Signal], None]) -> None:
+    def _wait(self, tell: Callable[[Signal], None]) -> None:
         signal = Signal()
-        try:
-            self._lock.release()
-            self._thread.check_may_wait()
-            self._thread.post(lambda: tell(signal))
-            signal.wait()
-        finally:
-            self._lock.acquire()
+        self._thread.check_may_wait()
+        self._thread.post(lambda: tell(signal))
+        signal.wait()
 
     def observe(self, observe: Callable[[], None]) -> None:
         """Have the loop take what there is, at once, and then call `observe`; may be waited for."""
@@ -197,9 +213,10 @@ class HandOver:
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
         # Hot path: latency in `make bench-client`, blocking.
-        with self._lock:
+        observed = ((result, observer),)
+        with self._lock:  # and no call: see above
             if result._run is self._outgoing:  # noqa: SLF001 - its other half; no wake-up for it
-                result.observe(observer)
+                self._observed += observed
                 return
         if not self._thread.loop.call_between(result.observe_undone, observer):
             self._thread.post(lambda: result.observe(observer))
@@ -239,7 +256,12 @@ class HandOver:
             if not run.messages:
                 return 0
             self._outgoing = SendRun(self)
-            self._outgoing_bytes = 0
+            self._outgoing_limit -= self._outgoing_count
+            self._outgoing_count = self._outgoing_bytes = 0
+            self._takes_count += 1
+            observed, self._observed = self._observed, []
+        for result, observer in observed:
+            result.observe(observer)
         messages, run.messages = run.messages, []
         if self._stalled:
             self._stalled += zip(messages, repeat(run))

@@ -78,9 +78,11 @@ class Prefetch(Generic[T_co]):
         # In the loop: the last runs that were not taken whole, and what was handed out before them.
         self._run: list[Message[T_co]] = []
         self._last: Message[T_co] | None = None
-        # Guards the two that follow; held for a moment, by threads and by the loop.
+        # Guards the two that follow; held for a moment, by threads and by the loop. A thread calls
+        # nothing meanwhile: the main thread would run handlers of signals there, and one that waits
+        # for the loop would stop both.
         self._lock = threading.Lock()
-        self._requests: deque[_Request] = deque()
+        self._requests: list[_Request] = []
         # Whether `_waiting` will hand over the next message to whoever has asked by then.
         self._is_feeding = False
         # What the consumer raised after it had given some messages; raised with the next fetch.
@@ -121,13 +123,14 @@ class Prefetch(Generic[T_co]):
     def _fetch(self, seconds: float | None) -> None:
         self._thread.check_may_wait()
         request = _Request()
+        asked = (request,)
         try:
             with self._lock:
                 if self.messages:  # came meanwhile
                     return
                 is_fed = self._is_feeding
                 if is_fed:
-                    self._requests.append(request)
+                    self._requests += asked
             if not is_fed:
                 self._thread.post(lambda: self._want(request))
             request.signal.wait(seconds)
@@ -286,11 +289,11 @@ class Prefetch(Generic[T_co]):
     def _tell_requests(self) -> None:
         """Wake threads for which there are messages; the lock is held."""
         for _ in range(min(len(self.messages), len(self._requests))):
-            self._requests.popleft().signal.set()
+            self._requests.pop(0).signal.set()
 
     def _fail(self, error: PulsarError) -> None:
         with self._lock:
-            requests, self._requests = self._requests, deque()
+            requests, self._requests = self._requests, []
             self._is_feeding = False
         if not requests:
             self._error = error

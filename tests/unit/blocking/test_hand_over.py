@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Any, TypeVar
 
 import pytest
 
 from pulsar_py import blocking
 from pulsar_py.blocking.hand_over import HandOver
+from pulsar_py.blocking.send_result import SendRun
 from pulsar_py.client.brokers.direct_socket import DirectSocket
 from pulsar_py.client.producing.entry_encoder import EntryEncoder
 from pulsar_py.common.buffer import Buffer
@@ -293,6 +296,122 @@ def test_a_finalizer_may_send_in_the_midst_of_a_send_but_not_wait(
     assert results[0].result(30) is not None
     received = [consumer.receive(30_000).data() for _ in range(sent_count + 2)]
     assert received == [b"first", *[b"x"] * sent_count, b"from the finalizer"]
+
+
+def once(interrupt: Callable[[], object], function: Callable[..., T]) -> Callable[..., T]:
+    """The function, whose first call is interrupted at its beginning."""
+    interrupts = [interrupt]
+
+    def interrupted(*arguments: Any) -> T:
+        if interrupts and threading.current_thread() is threading.main_thread():
+            interrupts.pop()()
+        return function(*arguments)
+
+    return interrupted
+
+
+@pytest.mark.parametrize("place", ["count", "callback", "wake"])
+def test_a_handler_of_a_signal_may_wait_where_it_interrupts_a_send(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """As one does that flushes or closes before the process ends."""
+    producer = client.create_producer(topic, max_pending_messages=1, block_if_queue_full=True)
+    inner, loop = producer._inner, client._thread.loop
+    calls = []
+
+    def handle() -> None:
+        calls.append(place)
+        with blocking.timeout(10):
+            producer.flush()
+            producer.send(b"from the handler")
+
+    if place == "count":
+        monkeypatch.setattr(inner, "pending_count", once(handle, inner.pending_count))
+    elif place == "wake":
+        wake = loop.call_soon_threadsafe
+        monkeypatch.setattr(loop, "call_soon_threadsafe", once(handle, wake))
+    else:
+        monkeypatch.setattr(SendRun, "observe", once(handle, SendRun.observe))
+    done = threading.Event()
+    for _ in range(3):
+        producer.send_nowait(b"x", {"by": "the loop"}).add_done_callback(lambda _: done.set())
+    assert calls == ([] if place == "callback" else [place])  # callbacks are the loop's
+    assert done.wait(10)
+
+
+def test_handlers_of_signals_may_wait_whatever_they_interrupt(
+    client: blocking.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic, max_pending_messages=2, block_if_queue_full=True)
+    chance = Random(7)
+    handled_count = 0
+
+    def handle(*_: object) -> None:
+        nonlocal handled_count
+        with blocking.timeout(10):
+            producer.flush()
+            producer.send(b"from a handler")
+        handled_count += 1
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0002, 0.001))
+
+    handler = signal.signal(signal.SIGALRM, handle)
+    sent_count = 0
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with blocking.timeout(60):
+            while handled_count < 300:
+                producer.send_nowait(b"x").add_done_callback(lambda _: None)
+                sent_count += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    producer.flush()
+    assert producer.last_sequence_id() + 1 == sent_count + handled_count
+
+
+def test_a_message_keeps_its_place_where_a_handler_of_a_signal_sends(
+    client: blocking.Client, topic: str
+) -> None:
+    """Their results are not those of each other."""
+    producer = client.create_producer(topic, max_pending_messages=0)
+    chance = Random(7)
+    handled: list[blocking.SendResult] = []
+
+    def handle(*_: object) -> None:
+        handled.append(producer.send_nowait(b"from a handler"))
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.0005))
+
+    handler = signal.signal(signal.SIGALRM, handle)
+    results = []
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while len(handled) < 300:
+            results.append(producer.send_nowait(b"x"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    ids = [each.result(30) for each in (*results, *handled)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_what_waits_for_memory_counts_as_pending(session_pulsar_broker: object, topic: str) -> None:
+    url = session_pulsar_broker.service_url
+    with blocking.Client(url, memory_limit_bytes=1000) as client:
+        holding = client.create_producer(
+            topic, batching_enabled=True, batching_max_publish_delay_ms=60_000
+        )
+        holding.send_nowait(bytes(1000))
+        producer = client.create_producer(topic, max_pending_messages=10, block_if_queue_full=True)
+        results = []
+        for _ in range(10):
+            results.append(producer.send_nowait(b"x"))
+            time.sleep(0.005)  # the loop takes each
+        with pytest.raises(TimeoutError), blocking.timeout(0.02):
+            producer.send_nowait(b"x")
+        holding.flush()
+        producer.flush()
+        assert all(each.exception() is None for each in results)
+        assert producer.send_nowait(b"x").result(30) is not None
 
 
 def test_callbacks_run_in_the_loop_whoever_sent(client: blocking.Client, topic: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -262,3 +264,36 @@ def test_an_error_comes_after_the_messages_before_it(client: blocking.Client, to
     for _ in range(2):
         with pytest.raises(blocking.ServiceError, match="the consumer ended"):
             consumer.receive(1000)
+
+
+class InterruptedList(list[Any]):
+    """What the main thread calls is interrupted; no call, no interruption."""
+
+    def __init__(self, handle: Callable[[], object]) -> None:
+        self.interrupts = [handle]
+
+    def append(self, value: object) -> None:
+        if self.interrupts and threading.current_thread() is threading.main_thread():
+            self.interrupts.pop()()
+        super().append(value)
+
+
+def test_a_handler_of_a_signal_may_wait_where_it_interrupts_a_wait(
+    client: blocking.Client, topic: str
+) -> None:
+    """As one does that closes the consumer before the process ends."""
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    producer.send(b"0")
+    assert numbers(consumer, 1) == [0]
+    assert consumer._prefetch._is_feeding
+
+    def handle() -> None:
+        with blocking.timeout(5):
+            producer.send(b"1")
+            producer.send(b"2")
+
+    consumer._prefetch._requests = InterruptedList(handle)
+    timer = threading.Timer(0.05, handle)
+    timer.start()
+    assert numbers(consumer, 2) == [1, 2]
+    timer.join()
