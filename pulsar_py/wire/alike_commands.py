@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.common.varint import varint
 from pulsar_py.wire.framing import SIZES, SIZES_SIZE
-from pulsar_py.wire.receipt_runs import Receipt
+from pulsar_py.wire.receipt_runs import ALL_BITS, HIGHEST_TAG, Receipt
 
 if TYPE_CHECKING:
     from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
@@ -40,13 +40,11 @@ _HEAD_SIZE: Final = 4  # one of these, and that size, which is one byte
 _OWNER_TAG: Final = b"\x08"  # field 1 of both: the id of the producer or consumer
 _SEQUENCE_ID_TAG: Final = b"\x10"  # field 2 of SEND_RECEIPT
 _RECEIPT_ID_TAG: Final = b"\x1a"  # field 3 of SEND_RECEIPT: the message id
-_HIGHEST_TAG: Final = b"\x20"  # field 4 of SEND_RECEIPT: the highest sequence id
 _MESSAGE_ID_TAG: Final = b"\x12"  # field 2 of MESSAGE: the message id
 _LEDGER_ID_TAG: Final = b"\x08"  # within the message id
 _ENTRY_ID_TAG: Final = b"\x10"  # likewise
-_ALL_BITS: Final = (1 << 64) - 1  # of a number below zero, too
-_NO_FRAME: Final = bytes(SIZES_SIZE)
-"""How no frame begins: its size counts the field that follows."""
+_NO_FRAME: Final = b"\xff" * SIZES_SIZE
+"""How no frame begins, and none within it: no frame is that large."""
 _new: Final = tuple.__new__
 _MORE: Final = 0x80
 """Set in each byte of a number but the last."""
@@ -118,7 +116,7 @@ class AlikeCommands:
         ledger = _LEDGER_ID_TAG + varint(ledger_id) + _ENTRY_ID_TAG
         middle = _RECEIPT_ID_TAG + varint(len(ledger) + len(entry)) + ledger
         begin = start + sequence + middle + entry
-        if data in {begin, begin + _HIGHEST_TAG + varint(highest & _ALL_BITS)}:
+        if data in {begin, begin + HIGHEST_TAG + varint(highest & ALL_BITS)}:
             self._receipt = receipt
             self._receipt_start, self._middle = start, middle
             self._receipt_frame = SIZES.pack(len(data) + 4, len(data)) + start

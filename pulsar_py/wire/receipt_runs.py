@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pulsar_py.common.position import MAX_LONG
 from pulsar_py.common.varint import varint, varints_in_row
 
 if TYPE_CHECKING:
     from pulsar_py.wire.frame_receiver import ReceivedFrame
 
-__all__ = ["Receipt", "count_following"]
+__all__ = ["ALL_BITS", "HIGHEST_TAG", "Receipt", "count_following"]
 
 _HEAD_SIZE: Final = 4  # the command's type, the tag of its message, and the size, which is one byte
 _PRODUCER_ID_TAG: Final = b"\x08"
@@ -23,6 +24,10 @@ _SEQUENCE_ID_TAG: Final = b"\x10"
 _MESSAGE_ID_TAG: Final = b"\x1a"
 _LEDGER_ID_TAG: Final = b"\x08"  # within the message id
 _ENTRY_ID_TAG: Final = b"\x10"  # likewise
+HIGHEST_TAG: Final = b"\x20"
+"""Of the highest sequence id: field 4 of SEND_RECEIPT."""
+ALL_BITS: Final = (1 << 64) - 1
+"""Of a number below zero, too."""
 _FIRST_LOOK: Final = 4
 """So many receipts are compared first, and twice as many each time that all were as expected."""
 
@@ -47,14 +52,14 @@ def count_following(frames: Sequence[ReceivedFrame], at: int, receipt: Receipt) 
     start = first[:_HEAD_SIZE] + _PRODUCER_ID_TAG + varint(receipt.producer_id) + _SEQUENCE_ID_TAG
     if not frames[at + 1][0].startswith(start):
         return 0
-    _, sequence_id, ledger_id, entry_id, _ = receipt
+    _, sequence_id, ledger_id, entry_id, highest = receipt
     sequence, entry = varint(sequence_id), varint(entry_id)
     ledger = _LEDGER_ID_TAG + varint(ledger_id) + _ENTRY_ID_TAG
     middle = _MESSAGE_ID_TAG + varint(len(ledger) + len(entry)) + ledger
     begin = start + sequence + middle + entry
-    if not first.startswith(begin):
-        return 0  # in another layout
-    end = first[len(begin) :]  # what else it says, which is the same for all
+    end = first[len(begin) :]  # the highest id, which is the same for all, or nothing
+    if not first.startswith(begin) or (end and end != HIGHEST_TAG + varint(highest & ALL_BITS)):
+        return 0  # in another layout, or an id comes twice, and the last one counts
     # Up to where one of the ids needs one byte more, and the sizes change with it.
     most = min(
         len(frames) - at - 1,
@@ -82,8 +87,8 @@ def count_following(frames: Sequence[ReceivedFrame], at: int, receipt: Receipt) 
 
 
 def _largest_of(size: int) -> int:
-    """The largest number whose varint has `size` bytes."""
-    return (1 << 7 * size) - 1
+    """The largest number whose varint has `size` bytes, and that no parser cuts."""
+    return min((1 << 7 * size) - 1, MAX_LONG)
 
 
 def _equal_at_start(left: Sequence[ReceivedFrame], right: Sequence[ReceivedFrame]) -> int:

@@ -90,8 +90,8 @@ class AlikeEntries:
         if self._misses & (self._misses - 1):
             return
         head = bytes(data[:payload_start])
-        numbers = _numbers_in(head)
-        if not numbers or not head.startswith(MAGIC_CHECKSUM):
+        numbers = _numbers_in(head) if head.startswith(MAGIC_CHECKSUM) else []
+        if not numbers:
             return
         mask = bytearray(b"\xff") * payload_start
         mask[_CHECKSUM] = bytes(CHECKSUM_BLOCK_SIZE - len(MAGIC_CHECKSUM))

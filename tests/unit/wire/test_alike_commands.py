@@ -301,3 +301,15 @@ def test_whatever_was_learned_what_is_found_is_what_the_parser_reads(data: bytes
                 assert command == expected
             elif command is not None:
                 assert (command, None) == parsed(other)
+
+
+@pytest.mark.parametrize("nothing", [bytes(7), bytes(8), b"\xff" * 7, b"\xff" * 8])
+def test_what_is_before_a_message_is_a_receipt_that_is_known(nothing: bytes) -> None:
+    data, command = message(1, 5, 300)
+    frame = framing.SIZES.pack(4 + len(data) + 1, len(data)) + data + b"x"
+    alike = AlikeCommands()
+    assert alike.find_alone(nothing + frame) is None
+    alike.learn_message(data, command)
+    assert alike.find_alone(frame) == (command, (5, 300), b"x", 0)
+    assert alike.find_alone(nothing + frame) is None
+    assert not alike.is_receipt_frame(nothing)

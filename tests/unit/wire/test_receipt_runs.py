@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSendReceipt, MessageIdData
 from pulsar_py.wire.frame_receiver import ReceivedFrame
 from pulsar_py.wire.receipt_runs import Receipt, count_following
@@ -30,9 +32,43 @@ def frame(
 
 @pytest.mark.parametrize("highest", [None, 0, 2**64 - 1, 2**63])
 def test_a_run_is_counted_whatever_else_its_receipts_say(highest: int | None) -> None:
+    first = FIRST._replace(highest_sequence_id=to_signed(highest or 0))
     for count in range(20):
         frames = [frame(number, highest=highest) for number in range(count + 1)]
-        assert count_following(frames, 0, FIRST) == count
+        assert count_following(frames, 0, first) == count
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        CommandSendReceipt(sequence_id=100),
+        CommandSendReceipt(message_id=MessageIdData(ledgerId=5000, entryId=60)),
+        CommandSendReceipt(message_id=MessageIdData(entryId=60)),
+        CommandSendReceipt(producer_id=3),
+        CommandSendReceipt(highest_sequence_id=5),
+    ],
+    ids=str,
+)
+def test_receipts_that_say_something_twice_are_parsed(again: CommandSendReceipt) -> None:
+    """The last one counts, which is the same in all."""
+    frames: list[ReceivedFrame] = []
+    for number in range(9):
+        inner = frame(number)[0][4:] + again.SerializePartialToString()
+        frames.append((b"\x08\x07\x3a" + varint(len(inner)) + inner, None))
+    assert count_following(frames, 0, FIRST) == 0
+
+
+def test_a_run_ends_with_the_largest_number() -> None:
+    first = FIRST._replace(sequence_id=2**64 - 3)
+    inner = [
+        b"\x08\x03\x10" + varint(first.sequence_id + number) + frame(number)[0][8:]
+        for number in range(6)
+    ]
+    frames: list[ReceivedFrame] = [
+        (b"\x08\x07\x3a" + varint(len(each)) + each, None) for each in inner
+    ]
+    BaseCommand.FromString(frames[5][0])
+    assert count_following(frames, 0, first) == 0
 
 
 def test_it_begins_where_it_is_told() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +90,13 @@ def test_other_fields_have_to_be_the_same() -> None:
 @pytest.mark.parametrize("data", [b"", b"\x0e\x01", bytes(10), FIRST])
 def test_before_the_first_entry_nothing_is_alike(data: bytes) -> None:
     assert not AlikeEntries().has(data)
+
+
+@pytest.mark.parametrize("fields", [{}, {"sequence_id": 1, "producer_name": ""}])
+def test_a_short_entry_without_a_checksum_is_not_learned(fields: dict[str, Any]) -> None:
+    serialized = MessageMetadata(publish_time=5, **fields).SerializePartialToString()
+    data = len(serialized).to_bytes(4, "big") + serialized
+    assert not learned(data).has(data)
 
 
 def test_a_wrong_checksum_is_left_to_the_parser() -> None:
