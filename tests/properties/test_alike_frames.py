@@ -160,6 +160,7 @@ def framed(command: bytes, rest: bytes = b"") -> bytes:
     return SIZES.pack(4 + len(command) + len(rest), len(command)) + command + rest
 
 
+LAST = 2**64 - 1
 IDS = st.sampled_from(
     (0, 1, 2, 3, 100, 126, 127, 128, 129, 16_383, 16_384, 2**62, 2**63, 2**64 - 1)
 )
@@ -350,6 +351,23 @@ SHORT = b"\0\0\0\2" + number(3, 5)  # metadata of two bytes
 @example(data=receipts_in_one_read(end=number(2, 10)), is_awaited=False)
 @example(data=receipts_in_one_read(end=nested(3, number(2, 10))), is_awaited=False)
 @example(data=receipts_in_one_read(outer=nested(7, number(2, 10))), is_awaited=False)
+# A negative entry id in a ledger that is none.
+@example(
+    data=[
+        2
+        * framed(
+            number(1, 7)
+            + nested(
+                7,
+                number(1, 0)
+                + number(2, 0)
+                + nested(3, number(1, 0) + number(2, 2**63))
+                + number(4, LAST),
+            )
+        )
+    ],
+    is_awaited=False,
+)
 # No checksum, and hardly any metadata.
 @example(data=[message(SHORT)], is_awaited=False)
 @given(data=reads(), is_awaited=st.booleans())

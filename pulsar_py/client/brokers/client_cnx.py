@@ -746,7 +746,7 @@ def _take_receipts(
     # Hot path: produce in `make bench-client`.
     _, sequence_id, ledger_id, entry_id, highest = receipt
     producer.on_send_receipt(sequence_id, highest, ledger_id, entry_id)
-    if ledger_id < 0:  # a duplicate
+    if ledger_id < 0 or entry_id < 0:  # a duplicate, or from a broker at fault
         return 1
     following = count_following(frames, at, receipt)
     if following:
