@@ -213,11 +213,13 @@ class HandOver:
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
         # Hot path: latency in `make bench-client`, blocking.
-        observed = ((result, observer),)
-        with self._lock:  # and no call: see above
-            if result._run is self._outgoing:  # noqa: SLF001 - its other half; no wake-up for it
-                self._observed += observed
-                return
+        run = result._run  # noqa: SLF001 - its other half
+        if run is self._outgoing:  # no wake-up for it
+            observed = ((result, observer),)
+            with self._lock:  # and no call: see above
+                if run is self._outgoing:
+                    self._observed += observed
+                    return
         if not self._thread.loop.call_between(result.observe_undone, observer):
             self._thread.post(lambda: result.observe(observer))
 
