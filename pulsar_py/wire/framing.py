@@ -51,6 +51,7 @@ LARGE_FRAME_BYTES: Final = 16 * 1024
 _SMALL_PIECE = 4096  # shorter pieces are gathered in a bytearray; longer ones stay as they came
 _GATHER_LIMIT = 64 * 1024  # ... of at most this many bytes
 _LENT_PIECE = 128 * 1024  # a piece of lent memory that is shorter keeps too much of it alive
+_LENT_MEMORY = 256 * 1024  # of larger memory no piece is kept that is less than half of it
 _ALIKE_FRAMES = 16  # fewer are cut one by one
 _ALIKE_COMMAND = 64  # commands of more bytes are, too: each byte of them takes a step
 
@@ -301,10 +302,13 @@ class FrameDecoder:
     def _keep(self, data: Buffer, position: int) -> None:
         """Hold the beginning of a frame; a short one is copied, so that `data` can be freed."""
         rest = len(data) - position
+        piece = memoryview(data)[position:]
         if rest < _SMALL_PIECE:
-            self._pieces.append(bytearray(memoryview(data)[position:]))
+            self._pieces.append(bytearray(piece))
+        elif isinstance(data, memoryview) and _keeps_much_alive(piece):
+            self._pieces.append(piece.tobytes())
         else:
-            self._pieces.append(memoryview(data)[position:])
+            self._pieces.append(piece)
         self.pending_bytes = rest
         if self._total_size < 0 and rest >= 4:  # noqa: PLR2004 - the size field
             self._read_size()
@@ -325,7 +329,9 @@ class FrameDecoder:
         if available < missing:
             if available:
                 piece = memoryview(data)[position:]
-                is_kept = isinstance(data, bytes) or available >= _LENT_PIECE
+                is_kept = isinstance(data, bytes) or (
+                    available >= _LENT_PIECE and not _keeps_much_alive(piece)
+                )
                 self._add_piece(piece if is_kept else piece.tobytes())
             return -1
         self._pieces.append(memoryview(data)[position : position + missing])
@@ -374,6 +380,12 @@ class FrameDecoder:
             return Frame(command, None)
         pieces[0] = memoryview(first)[split:]
         return Frame(command, b"".join(pieces))
+
+
+def _keeps_much_alive(piece: memoryview) -> bool:
+    """Whether a view is less than half of a large memory, all of which stays as long as it does."""
+    with memoryview(piece.obj) as whole:
+        return whole.nbytes > _LENT_MEMORY and 2 * len(piece) < whole.nbytes
 
 
 def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoReturn:

@@ -15,7 +15,12 @@ from pulsar_py.wire.framing import (
     FrameDecoder,
     single_frames,
 )
-from pulsar_py.wire.receive_memory import READ_BYTES, ReceiveMemory
+from pulsar_py.wire.receive_memory import (
+    LARGE_READ_BYTES,
+    LARGE_READ_FRAMES,
+    READ_BYTES,
+    ReceiveMemory,
+)
 
 LIMIT = 2 * 1024 * 1024
 SMALL, LARGE, LARGEST = b"s" * 300, b"l" * (3 * LARGE_FRAME_BYTES), b"L" * 400_000
@@ -27,9 +32,11 @@ def frame(command: bytes, payload: bytes = b"") -> bytes:
 
 def read(memory: ReceiveMemory, decoder: FrameDecoder, data: bytes) -> list[Frame]:
     """One read of a socket; what it was read into is overwritten if it may be used again."""
-    memory.buffer()[: len(data)] = data
+    within_bytes = decoder.unfinished_frame_bytes
+    memory.buffer(within_bytes)[: len(data)] = data
     parts = decoder.decode_lent(memory.received(len(data)))
-    memory.buffer()[:] = b"\xff" * READ_BYTES
+    again = memory.buffer(within_bytes)
+    again[:] = b"\xff" * len(again)
     return single_frames(parts)
 
 
@@ -41,7 +48,7 @@ def read(memory: ReceiveMemory, decoder: FrameDecoder, data: bytes) -> list[Fram
         min_size=1,
         max_size=5,
     ),
-    st.lists(st.integers(20_000, READ_BYTES), min_size=1, max_size=5),
+    st.lists(st.integers(20_000, LARGE_READ_BYTES), min_size=1, max_size=5),
     st.sampled_from([[], [1, 3, 5]]),
 )
 def test_any_cut_gives_the_same_frames(
@@ -54,6 +61,7 @@ def test_any_cut_gives_the_same_frames(
     position = turn = 0
     while position < len(stream):
         size = (sizes + tiny_sizes)[turn % len(sizes + tiny_sizes)]
+        size = min(size, len(memory.buffer(decoder.unfinished_frame_bytes)))
         frames += read(memory, decoder, stream[position : position + size])
         position += size
         turn += 1
@@ -138,7 +146,28 @@ def test_a_large_frame_that_trickles_in_keeps_no_more_than_its_beginning_alive()
     for position in range(0, len(stream) - 5000, 5000):
         assert not read(memory, decoder, stream[position : position + 5000])
 
-    assert memory.kept_bytes == 2 * READ_BYTES
+    assert memory.kept_bytes == 2 * READ_BYTES + LARGE_READ_BYTES
+
+
+def test_within_a_frame_of_some_size_much_is_read_at_once() -> None:
+    memory = ReceiveMemory()
+    sizes = [0, LARGE_READ_FRAMES[0] - 1, LARGE_READ_FRAMES[0], LARGE_READ_FRAMES[-1], LIMIT]
+
+    assert [len(memory.buffer(size)) for size in sizes] == [
+        READ_BYTES, READ_BYTES, LARGE_READ_BYTES, LARGE_READ_BYTES, READ_BYTES,
+    ]  # fmt: skip
+
+
+def test_connections_within_a_frame_share_the_memory_of_large_reads() -> None:
+    memory, decoders = ReceiveMemory(), [FrameDecoder(LIMIT) for _ in range(50)]
+    stream = frame(b"c", b"p" * 130_000) * 9
+    for decoder in decoders:
+        assert not read(memory, decoder, stream[:3000])
+        assert len(read(memory, decoder, stream[3000:1_000_000])) == 7
+
+    assert memory.kept_bytes == READ_BYTES + LARGE_READ_BYTES
+    for decoder in decoders:
+        assert len(read(memory, decoder, stream[1_000_000:])) == 2
 
 
 def test_a_large_frame_beyond_the_limit_is_refused_with_its_size() -> None:

@@ -21,10 +21,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     FeatureFlags,
     MessageIdData,
 )
-from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
+from pulsar_py.server.connection.server_cnx import LARGE_READS_IN_A_TURN, MAX_REQUESTS_UNDER_WAY
 from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
+from pulsar_py.wire.receive_memory import LARGE_READ_BYTES, LARGE_READ_FRAMES
 from tests.unit.server.connection.standins import (
     TOPIC,
     Client,
@@ -314,6 +315,28 @@ async def test_reading_pauses_while_too_much_is_in_flight(server: Server) -> Non
     assert client.cnx.is_reading_paused
     in_flight.finished(in_flight.max_entries // 2, 10 * in_flight.max_entries // 2)
     assert not client.transport.is_reading_paused
+
+
+async def test_large_reads_one_after_the_other_leave_a_turn_to_others(server: Server) -> None:
+    client, producer = await with_producer(server)
+    payload = bytes(LARGE_READ_FRAMES[0])
+    count = (LARGE_READS_IN_A_TURN + 3) * LARGE_READ_BYTES // len(payload)
+    frames = [send_frame(payload, sequence_id=number) for number in range(count)]
+    stream, position, pauses_at = b"".join(frames), 0, []
+    large_reads_count = 0
+    while position < len(stream):
+        lent = client.cnx.get_buffer(-1)
+        piece = stream[position : position + len(lent)]
+        lent[: len(piece)] = piece
+        client.cnx.buffer_updated(len(piece))
+        position += len(piece)
+        large_reads_count += len(piece) == LARGE_READ_BYTES
+        if client.transport.is_reading_paused:
+            pauses_at.append(large_reads_count)
+            await settle()
+            assert not client.transport.is_reading_paused
+    assert pauses_at == [LARGE_READS_IN_A_TURN]
+    assert [each[0] for each in producer.published] == list(range(count))
 
 
 async def with_consumer(server: Server) -> tuple[Client, StandInProducer, StandInConsumer]:
