@@ -4,6 +4,8 @@ There are up to four: binary protocol and HTTP, each with and without TLS. All a
 of them accepts, so that the addresses are known when the first client comes. While TLS is used, its
 files are looked at now and then, and read again when they changed.
 
+Third-party packages it may import: msgspec.
+
 Source: BrokerService.start, WebService of Pulsar's broker.
 """
 
@@ -12,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_server import HttpServer
 from pulsar_py.common.errors import ConfigurationError
@@ -27,8 +30,7 @@ from pulsar_py.server.security.tls import ReloadingContext, TlsSettings
 __all__ = ["PortNumbers", "Ports"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortNumbers:
+class PortNumbers(Struct, frozen=True, kw_only=True):
     """The ports to listen on: 0 takes a free one, None opens none."""
 
     binary: int | None

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pulsar_py.admin.foreign_pages import PageRules
@@ -258,8 +258,7 @@ class Web:
         return proved, caller if original != proved.role else Caller(proved.role)
 
 
-@dataclass(frozen=True, slots=True)
-class _WebSocketCaller:
+class _WebSocketCaller(Struct, frozen=True):
     """The caller of a handshake, for whom connections with the broker are made."""
 
     service: BrokerService

@@ -4,5 +4,5 @@ In: words and options of a command line, environment variables, files of setting
 broker, calls of a cluster, text and JSON on standard output, and an exit code. The modules here
 declare the subcommands; those that end in `_jobs` do the work of the one that they are named after.
 
-Third-party packages it may import: click, protobuf, rich, uvloop.
+Third-party packages it may import: click, msgspec, protobuf, rich, uvloop.
 """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
 from pulsar_py.bookkeeper.cluster.settings import MEBIBYTE
@@ -47,8 +48,7 @@ from pulsar_py.zookeeper.client_config import ZooKeeperClientConfig
 from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL, OPEN_ACL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterBrokerOptions:
+class ClusterBrokerOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line; None means the broker's setting."""
 
     config_file: Path | None = None

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 from pulsar_py.common.network.hosts import is_loopback
 
@@ -25,8 +26,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _WILDCARD_HOSTS: Final = frozenset({_ALL, "::"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(Struct, frozen=True, kw_only=True):
     """Where one broker can be reached.
 
     `host` is what it binds, `advertised` the name for clients, empty for `host` itself.

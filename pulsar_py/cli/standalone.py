@@ -17,11 +17,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Final, Self
 
 import uvloop
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from pulsar_py.cli.answering.answers import json_line
 from pulsar_py.cli.journal_log import log_handler
@@ -52,8 +53,7 @@ backlog would wait that long for each further read."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandaloneOptions:
+class StandaloneOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line.
 
     Without `data_dir` all data is in memory. For the other options None means the broker's setting.
@@ -187,8 +187,7 @@ async def serve(options: StandaloneOptions) -> None:
             await stopping.wait()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenPorts:
+class OpenPorts(Struct, frozen=True, kw_only=True):
     """The URLs of all ports that are open, None where there is none.
 
     `service_url` and `web_service_url` are those with TLS where nothing answers in clear text.

@@ -34,7 +34,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -57,8 +56,7 @@ _Order = Literal["little", "big"]
 _Checksum = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class WalDamage:
+class WalDamage(Struct, frozen=True):
     """The place where the log breaks off, and the transactions lost behind it."""
 
     offset: int
@@ -66,7 +64,7 @@ class WalDamage:
     """Counted by the frames that end one; an end on a bad frame may be missed."""
     lost_frames_count: int
     is_header: bool
-    repaired: bytes | None = field(default=None, repr=False)
+    repaired: bytes | None = None
     """A log with every transaction that is not lost; None if all of those precede the damage."""
 
     def __str__(self) -> str:

@@ -16,8 +16,9 @@ Source: "The PROXY protocol, versions 1 and 2" of HAProxy.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["MAX_HEADER_BYTES", "BadProxyHeaderError", "ProxyHeader", "header_in"]
 
@@ -37,8 +38,7 @@ class BadProxyHeaderError(ValueError):
     """The bytes begin as a header, and are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyHeader:
+class ProxyHeader(Struct, frozen=True):
     """A whole header: its size, and the client's address; None if it names none."""
 
     size: int

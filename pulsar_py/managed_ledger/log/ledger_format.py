@@ -14,14 +14,13 @@ Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from urllib.parse import quote_plus, unquote_plus
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
@@ -66,8 +65,7 @@ class LedgerRecord(Struct):
     stored: ManagedLedgerInfo.LedgerInfo | None = None  # as it was read, for fields not used here
 
 
-@dataclass(slots=True)
-class LedgerList:
+class LedgerList(Struct):
     """The record of a managed ledger."""
 
     ledgers: list[LedgerRecord] = field(default_factory=list)
@@ -76,7 +74,7 @@ class LedgerList:
     is_being_deleted: bool = False  # its deletion has begun, so its ledgers do not count
     unknown_fields: bytes = b""  # fields that a newer version wrote; kept as they are
     # Drawn by the owner that wrote it, so that no two owners write the same bytes.
-    owner_mark: str = field(default="", compare=False)
+    owner_mark: str = ""
 
 
 def decode_ledger_list(value: bytes) -> LedgerList:

@@ -16,10 +16,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.common.loops.clock import Clock, SystemClock
@@ -50,8 +49,7 @@ class HttpCredentials(Struct, frozen=True):
     peer: Peer
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
+class Authenticated(Struct, frozen=True):
     """The client has proved its role, or None: that it may connect, and has no rights.
 
     `expires_at_millis` None means never.
@@ -59,7 +57,7 @@ class Authenticated:
 
     role: str | None
     expires_at_millis: int | None = None
-    is_revoked: Callable[[], bool] | None = field(default=None, compare=False)
+    is_revoked: Callable[[], bool] | None = None
     """Whether the credentials have lost their force since; asked twice a second while the client
     is connected, so it must not block. None: they can't."""
 
@@ -210,15 +208,14 @@ class AuthenticationCounts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticators:
+class Authenticators(Struct, frozen=True):
     """The methods of a broker, by name. Without any, authentication is off."""
 
     providers: Mapping[str, AuthenticationProvider] = field(default_factory=dict)
     anonymous_role: str | None = None
     is_original_authenticated: bool = False
     """Whether a proxy has to send its client's credentials, too; else its word counts."""
-    counts: AuthenticationCounts = field(default_factory=AuthenticationCounts, compare=False)
+    counts: AuthenticationCounts = field(default_factory=AuthenticationCounts)
 
     @property
     def is_enabled(self) -> bool:

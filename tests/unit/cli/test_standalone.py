@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import gc
 import json
 import logging
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.cli.standalone import (
     COLLECTOR_THRESHOLDS,
@@ -155,9 +155,7 @@ TLS_ALONE = OpenPorts(
     service_url_tls="pulsar+ssl://h:3",
     web_service_url_tls="https://h:4",
 )
-ALL_PORTS = dataclasses.replace(
-    IN_CLEAR, service_url_tls="pulsar+ssl://h:3", web_service_url_tls="https://h:4"
-)
+ALL_PORTS = replace(IN_CLEAR, service_url_tls="pulsar+ssl://h:3", web_service_url_tls="https://h:4")
 
 
 def test_the_ready_line_in_json_has_what_a_program_needs(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.admin.resources.namespaces import MAX_BUNDLES
 from pulsar_py.common.errors import ServiceError, TopicNotFoundError
