@@ -12,7 +12,7 @@ import click
 import pytest
 
 from docs import make_recording
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.server.config import BrokerConfig
 from tests.document_texts import NAMES, WRITTEN, block_lines, code_spans, literals, text_of
 from tests.package_source import ROOT

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from tests.package_source import ROOT
 
 MAKE_TARGETS = (

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import click
 
-from pulsar_py.cli.answering.answers import ANSWER, JSON, answer, json_line, say
+from pulsar_py.cli.answering.answers import ANSWER, JSON, answer, say
 from pulsar_py.cli.answering.asking import YES, ask_at_a_terminal
+from pulsar_py.cli.answering.json_lines import json_line
 from pulsar_py.cli.connecting.contexts import (
     ContextError,
     Contexts,

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulsar_py.cli.answering.answers import in_camel_case, json_line
+from pulsar_py.cli.answering.json_lines import in_camel_case, json_line
 from pulsar_py.cli.broker import ledger_options, store_settings
 from pulsar_py.cli.standalone import load_settings, one_line
 from pulsar_py.cluster_stores import ClusterStores

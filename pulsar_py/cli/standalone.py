@@ -24,9 +24,10 @@ import uvloop
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
-from pulsar_py.cli.answering.answers import json_line
+from pulsar_py.cli.answering.json_lines import json_line
 from pulsar_py.cli.journal_log import log_handler
 from pulsar_py.cli.reach import Reach
+from pulsar_py.cli.standalone_options import StandaloneOptions
 from pulsar_py.cli.supervision import supervised
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
@@ -51,24 +52,6 @@ busy. Python's default is 5 ms, in which the loop sends three megabytes: a consu
 backlog would wait that long for each further read."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-class StandaloneOptions(Struct, frozen=True, kw_only=True):
-    """The options of the command line.
-
-    Without `data_dir` all data is in memory. For the other options None means the broker's setting.
-    """
-
-    data_dir: Path | None = None
-    host: str | None = None
-    port: int | None = None
-    web_port: int | None = None
-    config_file: Path | None = None
-    overrides: tuple[str, ...] = ()
-    log_format: str = "text"
-    log_level: str = "INFO"
-    is_ready_json: bool = False
-    ready_too: str = ""
 
 
 def run(options: StandaloneOptions) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.client import Client, ConsumerType, InitialPosition
 from pulsar_py.schema import JsonSchema
 from pulsar_py.standalone import Broker

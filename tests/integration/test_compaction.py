@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py import client as sdk
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.testing import BrokerThread
 
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.cli.watching.remedies import REMEDIES
 from pulsar_py.client import (
     AnyConsumer,

@@ -23,7 +23,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pulsar import ConsumerType, InitialPosition
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.managed_ledger.cursors.format import (
     INTERNAL_PREFIX,
     SEQUENCE_ID_LEDGERS,

@@ -31,6 +31,9 @@ NOT_AT_START = {
     "email",
     "tarfile",
     "argparse",
+    "click",
+    "gettext",
+    "dataclasses",
 }
 
 

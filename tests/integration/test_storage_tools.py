@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.standalone import Broker
 from tests.data_directory import BEFORE, BEHIND, SETTINGS, TOPICS, body, fill, received

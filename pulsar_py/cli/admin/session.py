@@ -12,7 +12,7 @@ from typing import Any
 
 from pulsar_py.admin_client.call import NO_BODY, Call, Reply, as_text, encoded, nothing
 from pulsar_py.cli.admin.words import Args, Word
-from pulsar_py.cli.answering.answers import json_line
+from pulsar_py.cli.answering.json_lines import json_line
 
 Exchange = Callable[[Call[Any]], Reply]
 

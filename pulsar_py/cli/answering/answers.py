@@ -10,12 +10,13 @@ Whether a form exists for people as a table or as text, its name says.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import click
+
+from pulsar_py.cli.answering.json_lines import json_line
 
 __all__ = [
     "ANSWER",
@@ -23,8 +24,6 @@ __all__ = [
     "OUTPUT_NAMES",
     "TABLE",
     "answer",
-    "in_camel_case",
-    "json_line",
     "output_option",
     "say",
 ]
@@ -50,21 +49,6 @@ def output_option(plain: str = "text", *, names: Iterable[str] = OUTPUT_NAMES) -
 
 ANSWER: Final = output_option()
 TABLE: Final = output_option("table")
-
-
-def in_camel_case(row: Mapping[str, object]) -> dict[str, object]:
-    """A row whose names are like `last_entry` with those that JSON has, like `lastEntry`."""
-    return {_camel_case(name): value for name, value in row.items()}
-
-
-def _camel_case(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
-
-
-def json_line(value: object) -> str:
-    """A value as JSON, without the end of the line."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def say(text: str) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_py.cli.answering.answers import JSON, answer, in_camel_case, json_line
+from pulsar_py.cli.answering.answers import JSON, answer
+from pulsar_py.cli.answering.json_lines import in_camel_case, json_line
 from pulsar_py.cli.pipeline import command as commands
 from pulsar_py.cli.pipeline.options import (
     Options,

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.cli.answering.answers import in_camel_case, json_line
+from pulsar_py.cli.answering.json_lines import in_camel_case, json_line
 from pulsar_py.cli.backups.progress import progress
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import (

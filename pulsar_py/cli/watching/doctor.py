@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from pulsar_py.cli.answering.answers import ANSWER, answer, json_line, say
+from pulsar_py.cli.answering.answers import ANSWER, answer, say
+from pulsar_py.cli.answering.json_lines import json_line
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_py.admin_client import AdminSettings, AsyncAdminClient, brokers
-from pulsar_py.cli.answering.answers import in_camel_case
+from pulsar_py.cli.answering.json_lines import in_camel_case
 from pulsar_py.cli.watching.top_rows import Order, Row, TopSnapshot, TopView, rows_between
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.clock import Clock, SystemClock

@@ -19,7 +19,7 @@ from pulsar_py import blocking
 from pulsar_py.admin_client import topics
 from pulsar_py.admin_client.client import AdminClient
 from pulsar_py.admin_client.settings import AdminSettings
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.client import (
     Authentication,
     AuthenticationBasic,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py.cli import migration_jobs as jobs
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.metadata.moved_marker import FILE
 
 NEEDED = ["-c", "c", "-md", "zk:h:1", "-cms", "zk:h:1", "-uw", "http://w:8080"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from pulsar_py.admin_client import AdminError, AdminSettings
 from pulsar_py.cli import compaction
+from pulsar_py.cli.commands import main
 from pulsar_py.cli.compaction import CompactionFailedError, CompactionRequest, compact_topic
-from pulsar_py.cli.main import main
 from pulsar_py.testing import BrokerThread
 
 Answers = dict[str, list[tuple[int, object]]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from pulsar_py import __version__
 from pulsar_py.cli.admin.absent import ABSENT
 from pulsar_py.cli.admin.command import GROUPS, admin, command_of, words_of
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from tests.package_source import ROOT
 from tests.unit.admin_client.recorded_calls import recording
 from tests.unit.cli.admin.replayed import run

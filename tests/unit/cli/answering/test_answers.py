@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from pulsar_py.cli.admin.absent import ABSENT
 from pulsar_py.cli.answering.answers import answer
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.testing import BrokerThread
 
 WITHOUT = {
@@ -196,7 +196,7 @@ def test_a_pipeline_that_fails_says_so_once_in_each_place(home: Path) -> None:
 
 
 def test_a_reader_that_has_enough_ends_a_command_without_a_word(home: Path) -> None:
-    code = "import sys; from pulsar_py.cli.main import main; main(sys.argv[1:])"
+    code = "import sys; from pulsar_py.cli.commands import main; main(sys.argv[1:])"
     with BrokerThread(data_dir=home / "data") as broker:
         url = broker.service_url
         run("client", "--url", url, "produce", "t", "-m", "x" * 1000, "-n", "300")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py.cli.answering.asking import ask
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.client import Client
 from pulsar_py.testing.broker_thread import BrokerThread
 
@@ -37,7 +37,7 @@ def test_help_of_each(name: str) -> None:
 
 def test_help_loads_neither_spark_nor_arrow() -> None:
     program = (
-        "import sys; from pulsar_py.cli.main import main\n"
+        "import sys; from pulsar_py.cli.commands import main\n"
         "main(['pipeline', 'export', '--help'], standalone_mode=False)\n"
         "print([each for each in ('pyspark', 'pyarrow', 'rich') if each in sys.modules])"
     )
@@ -168,7 +168,7 @@ def test_packages_that_are_not_installed_are_named_with_their_extras(
 ) -> None:
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
-        "from pulsar_py.cli.main import main\n"
+        "from pulsar_py.cli.commands import main\n"
         f"main(['pipeline', *{command.split()!r}])"
     )
     done = subprocess.run(

@@ -15,7 +15,7 @@ import pulsar
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from tests.listening_sockets import listening_ports
 
 COMMAND = str(Path(sys.executable).with_name("pulsar-py"))

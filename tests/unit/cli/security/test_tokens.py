@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.client import AuthenticationToken, Client
 from pulsar_py.standalone import Broker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 def test_help_names_the_commands() -> None:
@@ -40,7 +40,7 @@ def test_what_is_no_data_directory_is_one_line(tmp_path: Path) -> None:
 
 def test_help_loads_nothing_of_the_storage() -> None:
     code = (
-        "import sys; from pulsar_py.cli.main import main\n"
+        "import sys; from pulsar_py.cli.commands import main\n"
         "try: main(['storage', 'verify', '--help'])\n"
         "except SystemExit: pass\n"
         "late = ('rich', 'asyncio', 'pulsar_py.storage', 'pulsar_py.cli.storage.jobs')\n"

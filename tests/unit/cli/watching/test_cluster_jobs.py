@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py.admin_client import AdminSettings
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.cli.watching.cluster_jobs import address_of, as_json, as_text, is_well, view_of
 from pulsar_py.common.errors import ConfigurationError, ConnectError
 from pulsar_py.testing import BrokerThread

@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from pulsar_py.cli.commands import main
 from pulsar_py.cli.connecting.connection import Connection
-from pulsar_py.cli.main import main
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,

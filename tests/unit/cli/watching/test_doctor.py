@@ -7,7 +7,7 @@ import urllib.request
 
 from click.testing import CliRunner, Result
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.testing import BrokerThread
 
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.cli.watching.remedies import REMEDIES, remedy
 from pulsar_py.server.subscriptions.standstill import Cause
 

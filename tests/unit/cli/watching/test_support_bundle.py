@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 def test_a_terminal_sees_how_many_files_there_are(

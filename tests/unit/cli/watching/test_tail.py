@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py.blocking import Client
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 from pulsar_py.testing import BrokerThread
 
 

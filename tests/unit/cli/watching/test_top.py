@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from click.testing import CliRunner
 
-from pulsar_py.cli.main import main
+from pulsar_py.cli.commands import main
 
 
 def test_what_cannot_be_done_is_told() -> None:
