@@ -556,6 +556,7 @@ FILES = {
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",
     "pulsar_py.cli.standalone": "the settings file",
+    "pulsar_py.cli.straight_imports": "the bytecode of our own modules",
     "pulsar_py.standalone": "makes the data directory",
 }
 FOREIGN_JSON = {

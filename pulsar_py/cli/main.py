@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from pulsar_py.cli.straight_imports import find_modules_straight
 from pulsar_py.common.late_imports import collecting_nothing
 
 __all__ = ["main"]
@@ -18,6 +19,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None, *, prog_name: str | None = None) -> None:
     """Run the command line, or these words in its place; ends with SystemExit."""
+    find_modules_straight()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["standalone"]:
         _start_plainly(words[1:])
