@@ -36,7 +36,7 @@ __all__ = ["PageRules"]
 _NOT_ELSEWHERE: Final = frozenset({"", "same-origin", "none"})
 """Values of `Sec-Fetch-Site`; `same-site` is another port of this machine, or a sister's name."""
 
-_ORIGIN: Final = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]{1,5})?")
+_ORIGIN: Final = r"https?://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(:[0-9]{1,5})?"
 _PREFLIGHT_SECONDS: Final = 600
 _METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
 _SHOWN_CHARACTERS: Final = 200
@@ -139,7 +139,7 @@ def _of_another(what: str) -> str:
 
 def _origin(entry: str) -> str:
     origin = entry.removesuffix("/").lower()
-    if _ORIGIN.fullmatch(origin) is None:
+    if re.fullmatch(_ORIGIN, origin) is None:
         raise ConfigurationError(
             f"webServiceAllowedOrigins: {entry!r} is no origin, expected such as "
             "https://tools.example or http://localhost:3000"

@@ -117,9 +117,9 @@ def standalone(
     if in_memory and context.get_parameter_source("data_dir") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--in-memory and --data-dir exclude each other; give one")
 
-    from pulsar_py.common.late_imports import collecting_nothing
+    from pulsar_py.common.late_imports import importing_for_good
 
-    with collecting_nothing():
+    with importing_for_good():
         from pulsar_py.cli.standalone import run
         from pulsar_py.cli.standalone_options import StandaloneOptions
 
@@ -168,9 +168,9 @@ def broker(
     """
     if context.invoked_subcommand is not None:
         return
-    from pulsar_py.common.late_imports import collecting_nothing
+    from pulsar_py.common.late_imports import importing_for_good
 
-    with collecting_nothing():
+    with importing_for_good():
         from pulsar_py.cli.broker import ClusterBrokerOptions, run
 
     options = ClusterBrokerOptions(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from pulsar_py.cli.straight_imports import find_modules_straight
-from pulsar_py.common.late_imports import collecting_nothing
+from pulsar_py.common.late_imports import importing_for_good
 
 __all__ = ["main"]
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None, *, prog_name: str | None = None
 def _start_plainly(words: Sequence[str]) -> None:
     """Run a broker, if the words are plain; returns if click has to read them."""
     try:
-        with collecting_nothing():
+        with importing_for_good():
             from pulsar_py.cli.standalone_options import plain_options
 
             options = plain_options(words)

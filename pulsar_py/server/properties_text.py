@@ -22,7 +22,7 @@ from pulsar_py.common.errors import ConfigurationError
 
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS: Final = " \t\f"
-_COMMENTED = re.compile(r"^\s*#\s*([\w.]+)\s*=")
+_COMMENTED = r"\s*#\s*([\w.]+)\s*="
 _HEX_DIGITS: Final = 4
 
 
@@ -65,7 +65,7 @@ def property_lines(text: str) -> Iterator[PropertyLine]:
 
 def commented_names(text: str) -> set[str]:
     """Names in lines of the form `#name=…`, which an environment variable may set, too."""
-    return {match[1] for line in text.splitlines() if (match := _COMMENTED.match(line))}
+    return {match[1] for line in text.splitlines() if (match := re.match(_COMMENTED, line))}
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

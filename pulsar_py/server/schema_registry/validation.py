@@ -44,7 +44,7 @@ PRIMITIVES: Final = frozenset(
 """Types that have no definition."""
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_NAME = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _SIZE = struct.Struct(">i")
 _MAX_DEPTH = 200
 _MAX_VALUES = 50_000
@@ -204,6 +204,6 @@ def _check_fields(fields: Any, names: set[str], depth: int) -> None:  # Any: JSO
 
 def _checked_name(definition: dict[str, Any]) -> str:  # Any: JSON
     name = definition.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name, re.ASCII):
         raise ValueError(f"not a valid name: {name!r}")
     return name

@@ -33,13 +33,13 @@ T = TypeVar("T")
 LOOK_AGAIN_SECONDS: Final = 0.25
 """How long `recent` takes a file for unchanged."""
 
-_BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/_-]+=*\s*")
+_BASE64_TEXT: Final = rb"[A-Za-z0-9+/_-]+=*\s*"
 _OTHERS_MAY_READ: Final = 0o077
 
 
 def key_bytes(data: bytes) -> bytes:
     """The key in a file's contents, which are the key or base64 of it."""
-    if _BASE64_TEXT.fullmatch(data):
+    if re.fullmatch(_BASE64_TEXT, data):
         try:
             return base64.b64decode(data.strip().translate(_URL_SAFE), validate=True)
         except binascii.Error:

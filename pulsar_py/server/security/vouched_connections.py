@@ -29,9 +29,7 @@ logger = logging.getLogger(__name__)
 Authorities = frozenset[bytes]
 """Name and key, one behind the other, of each certificate of a trust store."""
 
-_PEM: Final = re.compile(
-    rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----"
-)
+_PEM: Final = rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----"
 
 
 def authorities_in(context: ssl.SSLContext, pem: bytes) -> Authorities:
@@ -40,7 +38,7 @@ def authorities_in(context: ssl.SSLContext, pem: bytes) -> Authorities:
     The context tells no certificate that may not sign others; such a one vouches for itself.
     """
     found = set(context.get_ca_certs(binary_form=True))
-    for body in _PEM.findall(pem):
+    for body in re.findall(_PEM, pem):
         with contextlib.suppress(ValueError):  # OpenSSL has read what can be read
             found.add(base64.b64decode(body))
     return frozenset(map(_identity, found))

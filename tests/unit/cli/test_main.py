@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,24 +15,29 @@ from pulsar_py.cli.standalone_options import StandaloneOptions
 WITHOUT_CLICK = """
 import gc, sys
 from pulsar_py.cli import standalone
-was_enabled = []
-standalone.run = lambda options: print(options.port, gc.isenabled(), "click" in sys.modules)
+frozen = gc.get_freeze_count
+standalone.run = lambda options: print(
+    options.port, "click" in sys.modules, gc.isenabled(), frozen() > 10_000
+)
 from pulsar_py.cli.main import main
 try: main(["standalone", "--in-memory", "--port", "7"])
 except SystemExit: pass
 """
 
 
-def test_a_start_in_the_usual_words_loads_no_click() -> None:
+def test_a_start_in_the_usual_words_loads_no_click_and_keeps_the_collector_off_modules() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_CLICK], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "7 True False\n"
+    assert done.stdout == "7 False True True\n"
 
 
 @pytest.fixture(autouse=True)
-def _own_finders(monkeypatch: pytest.MonkeyPatch) -> None:
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What these tests change in their own process."""
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    yield
+    gc.unfreeze()
 
 
 def test_a_mistake_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,8 @@ def test_the_usual_words_need_no_click(line: str, expected: StandaloneOptions) -
         "--port",
         "--port x",
         "--port 65536",
+        "--port ²",
+        "--port ٣",
         "--port -1",
         "--port 1 --port 2",
         "--no-such 1",
