@@ -33,7 +33,14 @@ from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.serving_loops import served_by
 from pulsar_py.common.loops.tasks import TaskOwner
 
-__all__ = ["ClientThread", "Signal", "client_thread", "timeout"]
+__all__ = [
+    "ClientThread",
+    "Signal",
+    "client_thread",
+    "longest_wait",
+    "timeout",
+    "wait_is_over",
+]
 
 T = TypeVar("T")
 
@@ -74,6 +81,20 @@ def timeout(seconds: float | None) -> Iterator[None]:
         _limits.deadline = outer
 
 
+def longest_wait(seconds: float | None) -> float | None:
+    """The shorter one of a wait and what the `timeout` around leaves; None without both."""
+    deadline = _limits.deadline
+    if deadline is None:
+        return seconds
+    left = max(deadline - _clock.monotonic_seconds(), 0)
+    return left if seconds is None else min(seconds, left)
+
+
+def wait_is_over() -> TimeoutError:
+    """What is raised when it has passed."""
+    return TimeoutError("the time limit around this call of a blocking client passed")
+
+
 class Signal:
     """Set once, by any thread; one other thread waits for it."""
 
@@ -97,12 +118,9 @@ class Signal:
         Raises:
             TimeoutError: It was not set in time.
         """
-        deadline = _limits.deadline
-        if deadline is not None:
-            left = max(deadline - _clock.monotonic_seconds(), 0)
-            seconds = left if seconds is None else min(seconds, left)
+        seconds = longest_wait(seconds)
         if not self._lock.acquire(timeout=-1 if seconds is None else seconds):
-            raise TimeoutError("the time limit around this call of a blocking client passed")
+            raise wait_is_over()
 
 
 class HasShutdown(Protocol):

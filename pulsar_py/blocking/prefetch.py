@@ -26,6 +26,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic
 
 from pulsar_py.blocking.client_thread import ClientThread, Signal
+from pulsar_py.blocking.socket_wait import SocketSignal, SocketWait, can_wait_at_sockets
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
@@ -53,7 +54,7 @@ class _Request:
     __slots__ = ("error", "signal")
 
     def __init__(self) -> None:
-        self.signal = Signal()
+        self.signal: Signal | SocketSignal = Signal()
         self.error: PulsarError | None = None
 
 
@@ -89,6 +90,10 @@ class Prefetch(Generic[T_co]):
         self._error: PulsarError | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._tasks = TaskOwner(f"prefetch of {consumer.topic()}")
+        # By which a thread reads messages itself, None where none can; the request of the one that
+        # does.
+        self._at_socket: SocketWait[T_co] | None = None
+        self._reading: _Request | None = None
         # Set unless a seek is under way.
         self._may_fetch = asyncio.Event()
         self._may_fetch.set()
@@ -96,6 +101,13 @@ class Prefetch(Generic[T_co]):
             consumer.receiver.on_recall = self._recall
             consumer.receiver.take_over = self._take_over
             consumer.receiver.is_awaited = lambda: bool(self._requests)
+            if can_wait_at_sockets:
+                self._at_socket = SocketWait(
+                    thread.loop,
+                    consumer,
+                    is_wanted=self._is_reading_wanted,
+                    took=self._have_read,
+                )
 
     # --- called by threads of the application --------------------------------------------------
 
@@ -124,21 +136,62 @@ class Prefetch(Generic[T_co]):
         self._thread.check_may_wait()
         request = _Request()
         asked = (request,)
+        at_socket = self._at_socket
+        signal = None if at_socket is None else at_socket.begin()
+        is_reading = False
         try:
-            with self._lock:
+            with self._lock:  # and no call, see `__init__`
                 if self.messages:  # came meanwhile
                     return
                 is_fed = self._is_feeding
                 if is_fed:
                     self._requests += asked
+                    if signal is not None and self._reading is None:
+                        request.signal = signal
+                        self._reading = request
+                        is_reading = True
             if not is_fed:
                 self._thread.post(lambda: self._want(request))
-            request.signal.wait(seconds)
+            if not is_reading or at_socket is None:
+                request.signal.wait(seconds)
+            elif at_socket.wait(seconds):
+                return
         except BaseException:  # a time limit, Ctrl-C; raised again
             self._thread.post(lambda: self._withdraw(request))
             raise
+        finally:
+            if is_reading:
+                self._reading = None
         if request.error is not None:
             raise request.error.with_traceback(None)
+
+    def _is_reading_wanted(self) -> bool:
+        """Whether the thread that reads has not been told of anything; in the loop's turn."""
+        # Hot path: latency in `make bench-client`, blocking.
+        consumer = self._consumer
+        assert isinstance(consumer, Consumer), "see `__init__`"
+        with self._lock:
+            if self.messages or self._reading not in self._requests:
+                return False
+        return (
+            self._may_fetch.is_set()
+            and consumer.hands_out_runs
+            and consumer.receiver.waiters_count <= 1  # `_feed`
+        )
+
+    def _have_read(self, run: list[Message[T_co]]) -> bool:
+        """Add what the thread that reads has read; in the loop's turn. Whether it is anything."""
+        # Hot path: latency in `make bench-client`, blocking.
+        reading = self._reading
+        if not run or reading is None:
+            return False
+        if self._run:
+            self._last = self._run[-1]
+        self._run = run
+        with self._lock:
+            self.messages.extend(run)
+            self._requests.remove(reading)
+        return True
 
     def take_nowait(self) -> Message[T_co] | None:
         """The next message if there is one here, else None. Raises as `Consumer.receive`."""
@@ -194,7 +247,11 @@ class Prefetch(Generic[T_co]):
         with self._lock:
             if request in self._requests:
                 self._requests.remove(request)
+            if self._reading is request:
+                self._reading = None
             self._tell_requests()  # of a message that it was told of and did not take
+        if self._at_socket is not None:
+            self._at_socket.withdraw()
         self._stop_feeding()
 
     def _stop_feeding(self) -> None:

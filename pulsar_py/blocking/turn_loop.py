@@ -121,7 +121,9 @@ class TurnLoop(uvloop.Loop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """As that of any loop."""
+        """As that of any loop; a thread that has the turn may call it, too."""
+        if self._holder != -1:
+            return _call_soon_threadsafe(self, self._in_turn, callback, *args, context=context)
         return _call_soon(self, self._in_turn, callback, *args, context=context)
 
     def call_soon_threadsafe(

@@ -29,6 +29,7 @@ from pulsar_py.client.brokers.handlers import ConsumerHandler, ProducerHandler, 
 from pulsar_py.client.brokers.handshake import ClientHandshake
 from pulsar_py.client.brokers.pending_requests import PendingRequests
 from pulsar_py.client.brokers.responses import ANSWERS
+from pulsar_py.client.brokers.thread_reads import ThreadReads, thread_reads
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import (
     AuthenticationError,
@@ -127,8 +128,8 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.remote_address: Final = settings.remote_address
         self.next_request_id: Final = new_request_id
         self._state = ConnectionState(Side.CLIENT)
-        self._alike = AlikeCommands()
-        self._frames = FrameReceiver(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
+        self.alike = AlikeCommands()
+        self.frames = FrameReceiver(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
         self._keep_alive = KeepAlive(
             now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
         )
@@ -138,8 +139,10 @@ class ClientCnx(asyncio.BufferedProtocol):
         # lock that nobody else knows: a `nullcontext` is two calls of Python); and what threads
         # that have taken the turn write to, None where they may not.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turn: AbstractContextManager[object] = RLock()
+        self.turn: AbstractContextManager[object] = RLock()
         self._direct: DirectSocket | None = None
+        # By which threads that wait for messages read it themselves; None where they may not.
+        self.reads: ThreadReads | None = None
         # Whether the handshake is done and the connection not closed; a plain attribute, since hot
         # paths read it.
         self.is_connected = False
@@ -156,7 +159,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         # Whether nothing was written through since the last read or flush.
         self._may_write_through = True
         self._requests = PendingRequests(clock, settings.remote_address)
-        self._handlers = HandlerTable()
+        self.handlers = HandlerTable()
         # Why it is closed; None while it is not.
         self._closed_reason: str | None = None
         self.handshake: Final = ClientHandshake(
@@ -178,31 +181,37 @@ class ClientCnx(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """The memory into which the transport reads next."""
         del sizehint
-        return self._frames.buffer()
+        return self.frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the complete frames, then call `on_batch_end` of each handler that got any."""
         # Hot path: latency in `make bench-client`.
         touched: Touched = {}
-        with self._turn:
+        with self.turn:
             self._may_write_through = True
             try:
-                piece = self._frames.piece(nbytes)
+                piece = self.frames.piece(nbytes)
                 if piece is None:
-                    self._take_read(self._frames.received(nbytes), nbytes, touched)
-                elif (alone := self._alike.find_alone(piece)) is not None:
+                    self._take_read(self.frames.received(nbytes), nbytes, touched)
+                elif (alone := self.alike.find_alone(piece)) is not None:
                     self._take_alone(piece, alone)
-                elif self._alike.is_receipt_frame(piece):
+                elif self.alike.is_receipt_frame(piece):
                     self._keep_alive.is_waiting = False
                     self._take_receipt(piece, nbytes)
                 else:
-                    self._take_read(self._frames.decode(piece), nbytes, touched)
+                    self._take_read(self.frames.decode(piece), nbytes, touched)
             except Exception as error:  # noqa: BLE001 - the outermost edge of what a connection does
-                self._on_failed_read(error)
+                self.on_failed_read(error)
             for handler in touched:
                 handler.on_batch_end()
 
-    def _on_failed_read(self, error: Exception) -> None:
+    def on_thread_read(self) -> None:
+        """A thread has read a message, or a receipt, and handles it."""
+        # Hot path: latency in `make bench-client`, blocking.
+        self._may_write_through = True
+        self._keep_alive.is_waiting = False
+
+    def on_failed_read(self, error: Exception) -> None:
         """Close: asyncio would log a fault of ours and go on reading.
 
         But nobody knows any more where the next frame begins.
@@ -223,6 +232,8 @@ class ClientCnx(asyncio.BufferedProtocol):
     def _take_read(self, frames: Sequence[ReceivedFrame], nbytes: int, touched: Touched) -> None:
         """Handle the frames of a read of so many bytes."""
         # Hot path: consume and produce in `make bench-client`.
+        if self.reads is not None:
+            self.reads.lent.came_else()
         if frames or nbytes >= _PROGRESS_BYTES:
             self._keep_alive.is_waiting = False
         if len(frames) == _ALONE_COUNT and self._is_receipt_and_message(*frames):
@@ -244,8 +255,10 @@ class ClientCnx(asyncio.BufferedProtocol):
         # Hot path: latency in `make bench-client`.
         message, key, payload, start = alone
         self._keep_alive.is_waiting = False
-        consumer = self._handlers.consumers.get(message.consumer_id)
+        consumer = self.handlers.consumers.get(message.consumer_id)
         is_awaited = consumer is not None and consumer.is_awaited
+        if is_awaited and self.reads is not None:
+            self.reads.lent.came_alone()
         if start and is_awaited:
             self._take_receipt(piece, start)
         if consumer is not None and self._closed_reason is None:
@@ -257,7 +270,7 @@ class ClientCnx(asyncio.BufferedProtocol):
     def _take_receipt(self, piece: bytes, end: int) -> None:
         """Handle the one receipt of a read, whose frame begins `piece` and ends at `end`."""
         # Hot path: latency in `make bench-client`.
-        receipt = self._alike.receipt_at(piece, SIZES_SIZE)
+        receipt = self.alike.receipt_at(piece, SIZES_SIZE)
         if receipt is None:
             touched: Touched = {}
             self._take(((piece[SIZES_SIZE:end], None),), touched)
@@ -265,17 +278,17 @@ class ClientCnx(asyncio.BufferedProtocol):
                 handler.on_batch_end()
             return
         producer_id, sequence_id, ledger_id, entry_id, highest = receipt
-        producer = self._handlers.producers.get(producer_id)
+        producer = self.handlers.producers.get(producer_id)
         if producer is not None:
             producer.on_lone_receipt(sequence_id, highest, ledger_id, entry_id)
 
     def _is_receipt_and_message(self, first: ReceivedFrame, second: ReceivedFrame) -> bool:
-        return first[1] is None and second[1] is not None and self._alike.is_receipt(first[0])
+        return first[1] is None and second[1] is not None and self.alike.is_receipt(first[0])
 
     def _take(self, frames: Sequence[ReceivedFrame], touched: Touched) -> None:
         # Hot path: consume and produce in `make bench-client`.
-        producers, consumers = self._handlers.producers, self._handlers.consumers
-        find = self._alike.find
+        producers, consumers = self.handlers.producers, self.handlers.consumers
+        find = self.alike.find
         done = 0  # frames before this index have been handled with one before them
         for index, (data, payload) in enumerate(frames):
             if index < done:
@@ -310,12 +323,12 @@ class ClientCnx(asyncio.BufferedProtocol):
             self._state.check(kind)
         if kind == _MESSAGE:
             if is_alone:
-                self._alike.learn_message(data, command.message)
+                self.alike.learn_message(data, command.message)
             return command.message
         if kind == _SEND_RECEIPT:
             receipt = _receipt_of(command.send_receipt)
             if is_alone and receipt.ledger_id >= 0:
-                self._alike.learn_receipt(data, receipt)
+                self.alike.learn_receipt(data, receipt)
             return receipt
         self._on_rest(command, touched)
         return None
@@ -347,7 +360,7 @@ class ClientCnx(asyncio.BufferedProtocol):
             challenge = command.authChallenge.challenge.auth_data
             self._tasks.spawn(self.handshake.answer(challenge), "answer challenge")
         else:
-            self._handlers.on_news(self, command, touched)
+            self.handlers.on_news(self, command, touched)
 
     def _on_connected(self, command: BaseCommand) -> None:
         connected = command.connected
@@ -357,7 +370,7 @@ class ClientCnx(asyncio.BufferedProtocol):
                     f"CONNECTED: max_message_size={connected.max_message_size}, expected at least 1"
                 )
             self.max_message_size = connected.max_message_size
-            self._frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
+            self.frames.set_max_frame_bytes(max_frame_bytes(self.max_message_size))
         self.protocol_version = connected.protocol_version
         self.feature_flags = connected.feature_flags
         self._state.on_connected()
@@ -517,6 +530,9 @@ class ClientCnx(asyncio.BufferedProtocol):
             self._is_flush_due = False
 
     def _end_direct(self) -> None:
+        if self.reads is not None:
+            self.reads.lent.close()
+            self.reads = None
         if self._direct is not None:
             self._direct.close()
             self._direct = None
@@ -569,34 +585,34 @@ class ClientCnx(asyncio.BufferedProtocol):
     def register_producer(self, producer_id: int, handler: ProducerHandler) -> None:
         """Hand the producer's receipts and news to `handler`; call it before PRODUCER is sent."""
         self._check_open()
-        self._handlers.producers[producer_id] = handler
+        self.handlers.producers[producer_id] = handler
 
     def unregister_producer(self, producer_id: int) -> None:
         """No more calls for that producer; unknown ids are fine."""
-        self._handlers.producers.pop(producer_id, None)
+        self.handlers.producers.pop(producer_id, None)
 
     def register_consumer(self, consumer_id: int, handler: ConsumerHandler) -> None:
         """Hand the consumer's messages and news to `handler`; call it before SUBSCRIBE is sent."""
         self._check_open()
-        self._handlers.consumers[consumer_id] = handler
+        self.handlers.consumers[consumer_id] = handler
 
     def unregister_consumer(self, consumer_id: int) -> None:
         """No more calls for that consumer; unknown ids are fine."""
-        self._handlers.consumers.pop(consumer_id, None)
+        self.handlers.consumers.pop(consumer_id, None)
 
     def register_topic_watcher(self, watcher_id: int, handler: TopicWatchHandler) -> None:
         """Hand news of topics to `handler`."""
         self._check_open()
-        self._handlers.watchers[watcher_id] = handler
+        self.handlers.watchers[watcher_id] = handler
 
     def unregister_topic_watcher(self, watcher_id: int) -> None:
         """No more news; unknown ids are fine."""
-        self._handlers.watchers.pop(watcher_id, None)
+        self.handlers.watchers.pop(watcher_id, None)
 
     @property
     def is_idle(self) -> bool:
         """Whether it has neither handlers nor requests."""
-        return not self._requests and self._handlers.is_empty
+        return not self._requests and self.handlers.is_empty
 
     def _check_open(self) -> None:
         if not self.is_connected:
@@ -611,8 +627,9 @@ class ClientCnx(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         turn = turn_of(self._loop)
         if turn is not None:
-            self._turn = turn
+            self.turn = turn
             self._direct = direct_socket(self._transport)
+            self.reads = thread_reads(self, self._loop, self._transport, self._direct)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._set_keep_alive_timer()
 
@@ -654,7 +671,7 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
-        with self._turn:
+        with self.turn:
             self._connection_lost(error)
 
     def _connection_lost(self, error: Exception | None) -> None:
@@ -682,6 +699,9 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.is_connected = False
         self._closed_reason = "belongs to the parent process"
         self._transport = None
+        if self.reads is not None:
+            self.reads.lent.forget()
+            self.reads = None
         self._end_direct()
 
     @property
@@ -722,7 +742,7 @@ class ClientCnx(asyncio.BufferedProtocol):
             )
         self.handshake.on_failed(ConnectError(self._closed_text()))
         self._requests.fail_all(self._closed_text())
-        self._handlers.on_connection_closed(self)
+        self.handlers.on_connection_closed(self)
 
 
 def _ignore() -> None:

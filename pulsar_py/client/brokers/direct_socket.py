@@ -2,8 +2,9 @@
 
 In an event loop a transport writes, and asks the loop to write what the socket does not take. A
 thread that has taken the loop's turn while it waits (`blocking.turn_loop`) can't ask it; it writes
-here, into a descriptor of the same socket, and leaves the rest to the loop. So a message that comes
-alone does not wait for a wake-up of the loop: 0.04 of 0.4 ms from `send` to `receive`.
+here, into a descriptor of the same socket, and leaves the rest to the loop. So a message that is
+sent alone does not wait for a wake-up of the loop: 0.04 of 0.4 ms from `send` to `receive`. Who the
+reading is lent to (`lent_reading`) reads here, too.
 
 There is none for TLS, whose state belongs to the transport, and none on other loops.
 """
@@ -64,6 +65,23 @@ class DirectSocket:
         except OSError:
             sent = 0
         return b"" if sent == sum(map(len, buffers)) else b"".join(buffers)[sent:]
+
+    @property
+    def file_number(self) -> int:
+        """The descriptor; -1 once it is closed."""
+        return self._socket.fileno()
+
+    def receive_into(self, memory: memoryview) -> int | None:
+        """Read what is there; returns how many bytes. None: nothing is there yet.
+
+        0 at the end of the stream, or if it is broken: the transport is the one that hears of that.
+        """
+        try:
+            return self._socket.recv_into(memory)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """Close the descriptor: the socket ends with the transport's."""

@@ -15,7 +15,7 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 
 if TYPE_CHECKING:
-    from pulsar_py.client.messages.message import EntryKey
+    from pulsar_py.client.messages.message import EntryKey, Message
 
 __all__ = ["BrokerConnection", "ConsumerHandler", "ProducerHandler", "TopicWatchHandler"]
 
@@ -43,6 +43,14 @@ class ProducerHandler(Protocol):
         self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
     ) -> None:
         """As `on_send_receipt`, of the only receipt in what was received: with `on_batch_end`."""
+
+    def expects_receipt(
+        self, sequence_id: int, highest_sequence_id: int, *, calls_back: bool
+    ) -> bool:
+        """Whether that of `on_lone_receipt` would be the next one, and ask nothing of the loop.
+
+        `calls_back` says whether it may call what waits for the message.
+        """
 
     def on_send_receipts(
         self,
@@ -103,6 +111,24 @@ class ConsumerHandler(Protocol):
     @property
     def is_awaited(self) -> bool:
         """Whether a thread waits for the next message, which `on_batch_end` wakes."""
+
+    def takes_in_turn(self, message: CommandMessage) -> bool:
+        """Whether a thread that has the loop's turn may call `take_in_turn` for that message."""
+
+    def take_in_turn(
+        self, message: CommandMessage, headers_and_payload: EntryBytes, key: EntryKey | None
+    ) -> list[Message]:
+        """As `on_message`, which asks nothing of the loop, and takes the messages of the entry.
+
+        Has the loop to do anything for them then, `has_to_go_on`, and it should call `go_on`.
+        """
+
+    @property
+    def has_to_go_on(self) -> bool:
+        """Whether a `take_in_turn` has left something to do."""
+
+    def go_on(self) -> None:
+        """Do that; called by the loop."""
 
     def on_active_consumer_change(self, *, is_active: bool) -> None:
         """A Failover consumer became the active one, or ceased to be it."""

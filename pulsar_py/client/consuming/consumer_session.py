@@ -360,6 +360,27 @@ class ConsumerSession:
         else:
             self.receiver.on_message(message, headers_and_payload, key)
 
+    def takes_in_turn(self, message: CommandMessage) -> bool:
+        """Whether `take_in_turn` may be called for it."""
+        # Hot path: latency in `make bench-client`, blocking.
+        return self.receiver.takes_in_turn and not (self._epoch and self._is_stale(message))
+
+    def take_in_turn(
+        self, message: CommandMessage, headers_and_payload: EntryBytes, key: EntryKey | None
+    ) -> list[Message]:
+        """An entry came, and a thread takes its messages; see `ConsumerHandler`."""
+        # Hot path: latency in `make bench-client`, blocking.
+        return self.receiver.take_in_turn(message, headers_and_payload, key)
+
+    @property
+    def has_to_go_on(self) -> bool:
+        """Whether a `take_in_turn` has left something to the loop."""
+        return self.receiver.has_to_go_on
+
+    def go_on(self) -> None:
+        """Do what a `take_in_turn` has left to the loop."""
+        self.receiver.go_on()
+
     def _is_stale(self, message: CommandMessage) -> bool:
         """Whether it was sent before the queue was cleared: its epoch is an older one."""
         return message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch

@@ -93,6 +93,11 @@ class SendCompletion:
         else:
             self._observers.append(observer)
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether somebody is called when it is done."""
+        return self._observers is not None
+
     async def wait(self) -> None:
         """Return when it is done, however it ended."""
         self.is_asked_for = True

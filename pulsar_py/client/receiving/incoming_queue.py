@@ -177,6 +177,11 @@ class IncomingQueue:
         return None if isinstance(parsed, Problem) else self._missing_version(parsed)
 
     @property
+    def keeps_entries_only(self) -> bool:
+        """Whether `push` never returns a version, and batches are not kept whole."""
+        return self._is_version_missing is None and not self._keeps_batches
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has neither messages nor entries."""
         return not self.ready and not self.batches and not self._entries and self.needs is None
