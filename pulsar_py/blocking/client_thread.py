@@ -188,14 +188,15 @@ class ClientThread:
         """Raise where waiting would be for ever.
 
         Raises:
-            ClientError: This is the loop's own thread, or the thread of a broker's loop; or a send
-                of this thread was interrupted by a finalizer or by a handler of a signal.
+            ClientError: This is the loop's own thread, or the thread of a broker's loop; or this
+                thread is within a send, or a read, by a finalizer, a handler of a signal or a
+                callback.
         """
         if self.loop.has_turn:
             raise ClientError(
-                "a blocking call in a finalizer (`__del__`) or a handler of a signal, which"
-                " interrupts a send of the same thread, would wait for itself: have another thread"
-                " make the call"
+                "a blocking call in a finalizer (`__del__`), in a handler of a signal, or in a"
+                " callback of a send, which runs within what the client does in the same thread,"
+                " would wait for itself: have another thread make the call"
             )
         if threading.current_thread() is self._thread:
             raise ClientError(

@@ -167,9 +167,11 @@ class SendResult:
         return sent
 
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
-        """Call `callback(self)` in the client's thread when it is done; at once if it is.
+        """Call `callback(self)` when it is done; at once if it is.
 
-        It must neither block nor raise: the client stands still meanwhile.
+        By the client's thread, or by a thread that waits in `receive` without a time limit for a
+        message from the same broker. It must neither block nor raise: the client stands still
+        meanwhile.
         """
         self._run.way.add_observer(self, partial(callback, self))
 
