@@ -5,10 +5,10 @@
 A thread that finds no message asks the loop for more, which hands over what is queued, or waits for
 some: one wake-up a run. From then on the loop feeds: it hands over what comes without being asked,
 for as long as threads take it before more comes, so that messages that come one at a time cost one
-wake-up each, that of the thread: they are handed over while the loop reads them from the socket. A
-run has at most half as many messages as the receiver queue. It has one, and nothing is fed, where
-the consumer has to see each message when it is handed out (interceptors, time-outs of
-acknowledgements, dead letters).
+wake-up each, that of the thread: they are handed over while the loop reads them from the socket, or
+the thread reads them itself (`SocketWait`). A run has at most half as many messages as the receiver
+queue. It has one, and nothing is fed, where the consumer has to see each message when it is handed
+out (interceptors, time-outs of acknowledgements, dead letters).
 
 What always holds: each message is taken once. Where the asyncio consumer clears its queue (a new
 registration, a seek, a redelivery), messages of a run that nobody took go back to it and are

@@ -39,6 +39,30 @@ def whole(broker: ScriptedBroker, index: int = 0) -> bytes:
     return decompress(metadata.compression, entry.payload, metadata.uncompressed_size)
 
 
+@simulated
+async def test_the_next_receipt_is_expected_and_may_not_call_anybody(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client)
+        outbox = producer._session._outbox  # as connections ask it
+
+        def expects(sequence_id: int, highest: int = 0, *, calls_back: bool = False) -> bool:
+            return outbox.expects_receipt(sequence_id, highest, calls_back=calls_back)
+
+        assert not expects(0)
+        first, _ = producer.send_nowait(b"0"), producer.send_nowait(b"1")
+        await asyncio.sleep(0.01)
+        assert [expects(number) for number in range(3)] == [True, False, False]
+        assert [expects(0, highest) for highest in (-1, 0, 1)] == [True, True, False]
+        first.add_done_callback(lambda _: None)
+        assert not expects(0)
+        assert expects(0, calls_back=True)
+        broker.end.push(receipt(sent(broker)[0].send, 0))
+        await first
+        assert expects(1)
+
+
 # --- compression -------------------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from tests.unit.client.consumer_parts import (
     redeliveries,
     spawn,
 )
-from tests.unit.client.entries import batch, chunk, single
+from tests.unit.client.entries import batch, chunk, command, single
 
 
 @simulated
@@ -99,6 +99,52 @@ async def test_unusable_entries_are_reported_and_give_permits_back(broker: Scrip
         ]
         assert sum(permits(broker)) == 2 + 4
         assert consumer.statistics().receive_failures == 3
+
+
+@simulated
+async def test_what_a_thread_takes_in_the_loops_turn_leaves_the_rest_to_the_loop(
+    broker: ScriptedBroker,
+) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=6)
+        await asyncio.sleep(0.01)
+        receiver = consumer.receiver
+        assert receiver.takes_in_turn
+        run = receiver.take_in_turn(command((1, 0)), batch([b"a", b"b"]), (1, 0))
+        assert [each.data() for each in run] == [b"a", b"b"]
+        assert receiver.last is run[-1]
+        assert not receiver.has_to_go_on  # two permits of six are to be given back
+
+        damaged = bytearray(single())
+        damaged[-1] ^= 1
+        assert receiver.take_in_turn(command((1, 1)), bytes(damaged), (1, 1)) == []
+        assert receiver.has_to_go_on
+        assert not receiver.takes_in_turn  # before that is done
+        receiver.go_on()
+        await asyncio.sleep(0.01)
+        assert [ack.validation_error for ack in acks(broker)] == [CommandAck.ChecksumMismatch]
+        assert permits(broker) == [6, 3]
+        assert receiver.takes_in_turn
+        assert not receiver.has_to_go_on
+
+        deliver(broker, (1, 2))
+        await asyncio.sleep(0.01)
+        assert not receiver.takes_in_turn  # the loop's message comes first
+
+
+@simulated
+async def test_a_thread_takes_nothing_that_somebody_has_to_see(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        assert not (await open_consumer(client, receiver_queue_size=0)).receiver.takes_in_turn
+        avro = await open_consumer(client, schema=AvroSchema(Reading))
+        assert not avro.receiver.takes_in_turn
+        watched = await open_consumer(client, unacked_messages_timeout_ms=10_000)
+        assert not watched.receiver.takes_in_turn
+        closed = await open_consumer(client)
+        assert closed.receiver.takes_in_turn
+        await closed.close()
+        assert not closed.receiver.takes_in_turn
+        closed.receiver.go_on()  # of a turn before it was closed
 
 
 @pytest.mark.parametrize(
