@@ -157,6 +157,8 @@ class Prefetch(Generic[T_co]):
             elif at_socket.wait(seconds):
                 return
         except BaseException:  # a time limit, Ctrl-C; raised again
+            if self._reading is request and self._at_socket is not None:
+                self._at_socket.forget_signal()
             self._thread.post(lambda: self._withdraw(request))
             raise
         finally:
@@ -191,6 +193,8 @@ class Prefetch(Generic[T_co]):
         with self._lock:
             self.messages.extend(run)
             self._requests.remove(reading)
+            if len(run) > 1:  # a batch: other threads may have of it, too
+                self._tell_requests()
         return True
 
     def take_nowait(self) -> Message[T_co] | None:

@@ -33,6 +33,9 @@ __all__ = ["SocketSignal", "SocketWait", "can_wait_at_sockets"]
 
 can_wait_at_sockets: Final = hasattr(os, "eventfd") and hasattr(select, "poll")
 
+_LONGEST_SECONDS: Final = 2_000_000
+"""23 days; a longer wait is one without a limit: `poll` takes no longer one."""
+
 _clock = SystemClock()
 
 
@@ -43,6 +46,7 @@ class SocketSignal:
 
     def __init__(self) -> None:
         """Raises OSError if the process has no descriptor for it."""
+        self._event = -1
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._event, select.POLLIN)
@@ -70,7 +74,8 @@ class SocketSignal:
         return self._wait(seconds)
 
     def _wait(self, seconds: float | None) -> bool:
-        ready = self._poll.poll(None if seconds is None else seconds * 1e3)
+        millis = None if seconds is None or seconds > _LONGEST_SECONDS else seconds * 1e3
+        ready = self._poll.poll(millis)
         if not ready:
             raise wait_is_over()
         is_set = False
@@ -89,7 +94,8 @@ class SocketSignal:
             self._poll.register(file_number, select.POLLIN)
 
     def __del__(self) -> None:
-        os.close(self._event)
+        if self._event >= 0:
+            os.close(self._event)
 
 
 class SocketWait(Generic[T_co]):
@@ -159,6 +165,10 @@ class SocketWait(Generic[T_co]):
                 return True
         signal.wait(_left(deadline))  # the loop is at work, or has what was read
         return False
+
+    def forget_signal(self) -> None:
+        """The thread waits no more, and `begin`'s signal may be set yet: the next one is new."""
+        self._signal = None
 
     def withdraw(self) -> None:
         """A thread was interrupted, and may not have given back the reading; by the loop."""

@@ -728,6 +728,8 @@ class ClientCnx(asyncio.BufferedProtocol):
         was_connected, self.is_connected = self.is_connected, False
         self._state.on_closed()
         self._transport = None
+        if self._direct is not None:
+            self._direct.end_reading()
         self._end_direct()
         self._out.clear()
         if self._keep_alive_timer is not None:

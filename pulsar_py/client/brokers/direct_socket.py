@@ -15,7 +15,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from pulsar_py.common.buffer import Buffer
@@ -82,6 +82,15 @@ class DirectSocket:
             return None
         except OSError:
             return 0
+
+    def end_reading(self) -> None:
+        """Have who waits for something to read wake up.
+
+        The system keeps a socket, and so the connection, while a thread waits at it, whoever has
+        closed it.
+        """
+        with suppress(OSError):  # it is not connected any more
+            self._socket.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
         """Close the descriptor: the socket ends with the transport's."""

@@ -109,11 +109,12 @@ class LentReading:
         if self._transport.is_closing() or self._direct.file_number < 0:
             return
         try:
-            self._epoll = select.epoll()
-        except OSError:  # the process has no descriptor for it: it is not needed
+            epoll = select.epoll()
+            epoll.register(self._direct.file_number, select.EPOLLIN)
+        except OSError:  # the system has no descriptor, or no room, for it: it is not needed
             self._alone_count = 0
             return
-        self._epoll.register(self._direct.file_number, select.EPOLLIN)
+        self._epoll = epoll
         self._transport.pause_reading()
         self._loop.add_reader(self._epoll.fileno(), self._on_readable)
         self.is_lent = True
@@ -151,9 +152,10 @@ class LentReading:
     def _close(self) -> None:
         assert self._epoll is not None, "closed once"
         self.is_lent = False
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
-        self._epoll = None
+        with self._lock:  # a thread may be giving it back
+            epoll, self._epoll = self._epoll, None
+            self._loop.remove_reader(epoll.fileno())
+            epoll.close()
 
     # --- called by threads ---------------------------------------------------------------------
 

@@ -125,22 +125,23 @@ class ThreadReads:
         # From here on nobody else reads, not even if Ctrl-C ends this here.
         lent.is_reading = True
         try:
-            size = self._direct.receive_into(connection.frames.buffer())
-            if size is None:
-                lent.is_reading = False
-                return Read.NOTHING
-            piece = connection.frames.piece(size) if size else None
-            if piece is not None and (read := self._handle(piece, reader)) is not None:
-                lent.is_reading = False
-                lent.served()
-                return read
-        except Exception as error:  # noqa: BLE001 - the outermost edge of what a connection does
-            self._loop.call_soon_threadsafe(connection.on_failed_read, error)
-            return Read.LEFT
+            try:
+                size = self._direct.receive_into(connection.frames.buffer())
+                if size is None:
+                    lent.is_reading = False
+                    return Read.NOTHING
+                piece = connection.frames.piece(size) if size else None
+                if piece is not None and (read := self._handle(piece, reader)) is not None:
+                    lent.is_reading = False
+                    lent.served()
+                    return read
+            except Exception as error:  # noqa: BLE001 - the outermost edge of what a connection does
+                self._loop.call_soon_threadsafe(connection.on_failed_read, error)
+                return Read.LEFT
+            self._loop.call_soon_threadsafe(self._handle_left, reader, size)
         except BaseException:  # Ctrl-C; raised again
             connection.give_up("a thread was interrupted while it read")
             raise
-        self._loop.call_soon_threadsafe(self._handle_left, reader, size)
         return Read.LEFT
 
     def _handle(self, piece: bytes, reader: MessageReader) -> Read | None:
@@ -198,6 +199,8 @@ class ThreadReads:
     def _read_in_loop(self) -> None:
         """Read in place of the transport, which does not while the reading is lent."""
         with self._connection.turn:
+            if self.lent.is_reading:  # since the loop woke up
+                return
             size = self._direct.receive_into(self._connection.frames.buffer())
             if size:
                 self._connection.buffer_updated(size)

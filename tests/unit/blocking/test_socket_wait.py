@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -14,9 +16,12 @@ import pytest
 
 from pulsar_py import blocking
 from pulsar_py.blocking.socket_wait import SocketSignal
+from pulsar_py.blocking.turn_loop import TurnLoop
 from pulsar_py.client.brokers.client_cnx import ClientCnx
+from pulsar_py.client.brokers.direct_socket import DirectSocket
 from pulsar_py.client.brokers.lent_reading import LentReading
 from pulsar_py.client.brokers.thread_reads import MessageReader, Read, ThreadReads
+from pulsar_py.testing import BrokerThread
 from pulsar_py.wire.frame_receiver import FrameReceiver
 
 LOOP = "pulsar_py blocking"
@@ -399,6 +404,148 @@ def test_a_flush_of_another_thread_is_told_by_the_thread_that_reads(
         receiving.producer.flush()  # a future of the loop waits for the receipt
         waiting.result(30)
     assert reads[Read.TAKEN]
+
+
+def test_a_connection_that_we_close_is_closed_though_a_thread_waits_at_it(
+    receiving: Receiving, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiving.lend()
+    waiting = receiving.wait()
+    before = receiving.cnx
+    before.give_up("for the test")
+    # The subscription is exclusive: the broker refuses the next consumer while this one is there.
+    assert waiting.result(30).data() == b"1"
+    assert before.closed_reason is not None
+    assert "does not answer" not in caplog.text
+
+
+def test_a_batch_is_for_all_threads_that_wait(
+    client: blocking.Client, session_pulsar_broker: BrokerThread, topic: str, reads: Counter[Read]
+) -> None:
+    with (
+        ThreadPoolExecutor(1, "receiver") as threads,
+        blocking.Client(session_pulsar_broker.service_url) as other_client,
+        ThreadPoolExecutor(1) as second,
+    ):
+        receiving = Receiving(client, topic, threads)
+        batching = other_client.create_producer(
+            topic, batching_enabled=True, batching_max_publish_delay_ms=60_000
+        )
+        receiving.lend()
+        while not reads[Read.TAKEN]:
+            first = receiving.wait()
+            also = second.submit(receiving.consumer.receive)
+            until(lambda: len(receiving.consumer._prefetch._requests) == 2)
+            reads.clear()
+            for data in (b"1", b"2"):
+                batching.send_nowait(data)
+            batching.flush()
+            assert {first.result(30).data(), also.result(30).data()} == {b"1", b"2"}
+        receiving.consumer.close()
+
+
+def test_ctrl_c_while_a_read_is_left_to_the_loop_ends_the_connection(
+    receiving: Receiving, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiving.client.subscribe(f"{topic}-2", "s")
+    other = receiving.client.create_producer(f"{topic}-2")
+    receiving.lend()
+    interrupts = [KeyboardInterrupt()]
+    call_soon_threadsafe = TurnLoop.call_soon_threadsafe
+
+    def interrupted(self: TurnLoop, callback: Callable[..., object], *arguments: object) -> object:
+        if interrupts and getattr(callback, "__func__", None) is ThreadReads._handle_left:
+            raise interrupts.pop()
+        return call_soon_threadsafe(self, callback, *arguments)
+
+    monkeypatch.setattr(TurnLoop, "call_soon_threadsafe", interrupted)
+    before = receiving.cnx
+    while True:
+        receiving.lend()
+        waiting = receiving.wait()
+        other.send_nowait(b"x")  # for another consumer
+        time.sleep(0.01)
+        if not interrupts:
+            break
+        receiving.producer.send(b"x")  # the loop has read it
+        waiting.result(30)
+    with pytest.raises(KeyboardInterrupt):
+        waiting.result(30)
+    until(lambda: before.closed_reason is not None)
+    other.flush()
+
+
+def test_a_signal_that_came_too_late_wakes_nobody_else(
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiving.lend()
+    prefetch = receiving.consumer._prefetch
+    wait = SocketSignal.wait_beside
+    late: list[bool] = []
+
+    def waits_too_long(self: SocketSignal, *arguments: object) -> bool:
+        if late:
+            late.pop()
+            receiving.lent.give_back(prefetch._at_socket)
+            receiving.producer.send_nowait(b"late")
+            until(lambda: bool(prefetch.messages))
+            raise TimeoutError
+        return wait(self, *arguments)
+
+    monkeypatch.setattr(SocketSignal, "wait_beside", waits_too_long)
+    while True:
+        receiving.lend()
+        late.append(True)
+        waiting = receiving.threads.submit(receiving.consumer.receive)
+        time.sleep(0.02)
+        if not late:
+            break
+        late.clear()
+        receiving.producer.send(b"x")  # the loop was at work when the thread asked it
+        waiting.result(30)
+    with pytest.raises(TimeoutError):
+        waiting.result(30)
+    assert receiving.consumer.receive(30_000).data() == b"late"
+    waiting = receiving.wait()
+    time.sleep(0.01)
+    assert len(prefetch._requests) == 1
+    receiving.producer.send(b"next")
+    assert waiting.result(30).data() == b"next"
+    assert not prefetch._requests
+
+
+def test_the_loop_reads_nothing_over_what_a_thread_has_read(
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiving.lend()
+    reads = receiving.cnx.reads
+
+    def read_in_loop() -> None:
+        reads.lent.is_reading = True  # by a thread, since the loop woke up
+        with monkeypatch.context() as patched:
+            patched.delattr(DirectSocket, "receive_into")
+            reads._read_in_loop()
+        reads.lent.is_reading = False
+
+    receiving.consumer._thread.call(read_in_loop)
+
+
+def test_a_limit_of_a_month_is_none(receiving: Receiving) -> None:
+    receiving.lend()
+    for _ in range(3):
+        receiving.one(30 * 24 * 3600 * 1000)
+
+
+def test_without_a_descriptor_there_is_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(24, "too many open files")
+
+    monkeypatch.setattr(os, "eventfd", refuse)
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with pytest.raises(OSError, match="too many"):
+        SocketSignal()
+    assert not unraisable
 
 
 def test_a_signal_may_be_set_before_it_is_waited_for() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import select
 import socket
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,30 @@ async def test_without_a_descriptor_for_it_the_transport_goes_on(
             parts.lent.came_alone()
     assert not parts.lent.is_lent
     assert parts.transport.reads
+
+
+async def test_without_room_in_it_the_transport_goes_on(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def register(self, *_: int) -> None:
+            raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(select, "epoll", Full)
+    for _ in range(20):
+        parts.lent.came_alone()
+    assert not parts.lent.is_lent
+    assert parts.transport.reads
+
+
+async def test_it_is_not_closed_within_what_a_thread_does(parts: Parts) -> None:
+    parts.lend()
+    with ThreadPoolExecutor(1) as loop:
+        with parts.lent._lock:  # as in `give_back`
+            closed = loop.submit(parts.lent.close)
+            await asyncio.sleep(0.02)
+            parts.lent._switch(0)
+        closed.result(30)
 
 
 async def test_a_forked_child_forgets_it(parts: Parts) -> None:
