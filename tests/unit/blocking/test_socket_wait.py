@@ -506,12 +506,13 @@ def test_a_signal_that_came_too_late_wakes_nobody_else(
     with pytest.raises(TimeoutError):
         waiting.result(30)
     assert receiving.consumer.receive(30_000).data() == b"late"
-    waiting = receiving.wait()
-    time.sleep(0.01)
-    assert len(prefetch._requests) == 1
-    receiving.producer.send(b"next")
-    assert waiting.result(30).data() == b"next"
-    assert not prefetch._requests
+    for _ in range(3):  # the first one asks the loop
+        waiting = receiving.wait()
+        time.sleep(0.01)
+        assert len(prefetch._requests) == 1
+        receiving.producer.send(b"next")
+        assert waiting.result(30).data() == b"next"
+        assert not prefetch._requests
 
 
 def test_the_loop_reads_nothing_over_what_a_thread_has_read(
