@@ -211,7 +211,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self._may_write_through = True
         self._keep_alive.is_waiting = False
 
-    def on_failed_read(self, error: Exception) -> None:
+    def on_failed_read(self, error: BaseException) -> None:
         """Close: asyncio would log a fault of ours and go on reading.
 
         But nobody knows any more where the next frame begins.

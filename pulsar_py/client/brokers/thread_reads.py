@@ -76,7 +76,7 @@ class ReadConnection(Protocol):
     def on_thread_read(self) -> None:
         """A thread has read something, and handles it."""
 
-    def on_failed_read(self, error: Exception) -> None:
+    def on_failed_read(self, error: BaseException) -> None:
         """What was read could not be handled; called by the loop."""
 
     def give_up(self, reason: str) -> None:
@@ -191,7 +191,7 @@ class ThreadReads:
         lent = self.lent
         lent.is_reading = False
         if size:
-            self._connection.buffer_updated(size)
+            self._handle_in_loop(size)
         else:
             lent.end()
         lent.give_back(reader)
@@ -203,6 +203,13 @@ class ThreadReads:
                 return
             size = self._direct.receive_into(self._connection.frames.buffer())
             if size:
-                self._connection.buffer_updated(size)
+                self._handle_in_loop(size)
             elif size is not None:
                 self.lent.end()
+
+    def _handle_in_loop(self, size: int) -> None:
+        """Handle what was read; if that fails the connection ends, as a transport ends it."""
+        try:
+            self._connection.buffer_updated(size)
+        except BaseException as error:  # noqa: BLE001 - of a callback, which must not raise
+            self._connection.on_failed_read(error)

@@ -515,6 +515,29 @@ def test_a_signal_that_came_too_late_wakes_nobody_else(
         assert not prefetch._requests
 
 
+@pytest.mark.parametrize("by", ["thread", "loop"])
+@pytest.mark.parametrize("error", [ValueError, GeneratorExit])
+def test_a_callback_that_raises_ends_the_connection_and_loses_no_message(
+    receiving: Receiving, by: str, error: type[BaseException]
+) -> None:
+    receiving.lend()
+    before = receiving.cnx
+
+    def call(_: blocking.SendResult) -> None:
+        raise error("of a callback")
+
+    waiting = receiving.wait(30_000)  # with a limit: the loop calls
+    if by == "loop":
+        receiving.lent.give_back(receiving.consumer._prefetch._at_socket)
+    receiving.producer.send_nowait(b"x").add_done_callback(call)
+    until(lambda: before.closed_reason is not None)
+    received = [waiting.result(30).data()]
+    receiving.producer.send(b"after")
+    while received[-1] != b"after":
+        received.append(receiving.consumer.receive(30_000).data())
+    assert b"x" in received
+
+
 def test_the_loop_reads_nothing_over_what_a_thread_has_read(
     receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
