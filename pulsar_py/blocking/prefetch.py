@@ -45,6 +45,9 @@ _RUN_BYTES: Final = 4 << 20
 _AHEAD_COUNT: Final = 8
 """Messages that nobody took, from which on no more are fed."""
 
+_TELL_SECONDS: Final = 0.02
+"""How much later messages are told of that a thread has read by itself."""
+
 _clock = SystemClock()
 
 
@@ -68,8 +71,18 @@ class Prefetch(Generic[T_co]):
         *,
         run_limit: int,
         on_fetch: Callable[[], None],
+        is_told_of_reads: bool = False,
     ) -> None:
-        """Made in the loop. `on_fetch` is called there before messages are handed over."""
+        """Made in the loop.
+
+        Args:
+            thread: The loop's.
+            consumer: Whose messages they are.
+            run_limit: The most messages of a run.
+            on_fetch: Called in the loop before messages are handed over.
+            is_told_of_reads: Whether `on_fetch` is called, a bit later, also for messages that
+                threads read by themselves.
+        """
         self._thread = thread
         self._consumer = consumer
         self._run_limit = run_limit
@@ -94,6 +107,9 @@ class Prefetch(Generic[T_co]):
         # does.
         self._at_socket: SocketWait[T_co] | None = None
         self._reading: _Request | None = None
+        self._is_told_of_reads = is_told_of_reads
+        # Whether it will be told of what was read; plain, since the turn guards it.
+        self._is_telling = False
         # Set unless a seek is under way.
         self._may_fetch = asyncio.Event()
         self._may_fetch.set()
@@ -195,7 +211,17 @@ class Prefetch(Generic[T_co]):
             self._requests.remove(reading)
             if len(run) > 1:  # a batch: other threads may have of it, too
                 self._tell_requests()
+        if self._is_told_of_reads and not self._is_telling:
+            self._is_telling = True
+            self._thread.post(self._tell_later)
         return True
+
+    def _tell_later(self) -> None:
+        self._thread.loop.call_later(_TELL_SECONDS, self._tell_of_reads)
+
+    def _tell_of_reads(self) -> None:
+        self._is_telling = False
+        self._on_fetch()
 
     def take_nowait(self) -> Message[T_co] | None:
         """The next message if there is one here, else None. Raises as `Consumer.receive`."""
@@ -253,6 +279,7 @@ class Prefetch(Generic[T_co]):
                 self._requests.remove(request)
             if self._reading is request:
                 self._reading = None
+                self._is_telling = False  # Ctrl-C may have come between that and the call
             self._tell_requests()  # of a message that it was told of and did not take
         if self._at_socket is not None:
             self._at_socket.withdraw()

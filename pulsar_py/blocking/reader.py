@@ -49,7 +49,11 @@ class Reader(Generic[T_co]):
         self._inner = inner
         self._pool = pool
         self._prefetch: Prefetch[T_co] = Prefetch(
-            shared.thread, inner.consumer, run_limit=run_limit, on_fetch=self.hand_over
+            shared.thread,
+            inner.consumer,
+            run_limit=run_limit,
+            on_fetch=self.hand_over,
+            is_told_of_reads=True,
         )
         self._tasks = TaskOwner(f"reader of {inner.topic()}")
         # The last message that was acknowledged.

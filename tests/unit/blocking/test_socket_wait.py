@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -552,6 +552,34 @@ def test_the_loop_reads_nothing_over_what_a_thread_has_read(
         reads.lent.is_reading = False
 
     receiving.consumer._thread.call(read_in_loop)
+
+
+def test_a_reader_acknowledges_what_threads_have_read(
+    client: blocking.Client,
+    topic: str,
+    threads: ThreadPoolExecutor,
+    reads: Counter[Read],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader = client.create_reader(topic, blocking.MessageId.latest)
+    producer = client.create_producer(topic)
+    consumer = reader._inner.consumer
+    acknowledged: list[bytes] = []
+    acknowledge = consumer.acknowledge_cumulative
+
+    def noted(message: blocking.Message) -> Awaitable[None]:
+        acknowledged.append(message.data())
+        return acknowledge(message)
+
+    monkeypatch.setattr(consumer, "acknowledge_cumulative", noted)
+    number = 0
+    while not reads[Read.TAKEN]:
+        number += 1
+        waiting = threads.submit(reader.read_next)
+        time.sleep(0.002)
+        producer.send(b"%d" % number)
+        assert waiting.result(30).data() == b"%d" % number
+    until(lambda: acknowledged[-1:] == [b"%d" % number])
 
 
 def test_a_limit_of_a_month_is_none(receiving: Receiving) -> None:
