@@ -98,6 +98,8 @@ class Outbox:
         self._tasks = tasks
         self._on_done = on_done
         self._on_stored = on_stored
+        # The entry whose receipt a thread has handled last, or was interrupted in that.
+        self._expected: PendingEntry | None = None
         self.encryptor: MessageEncryptor | PassingEncryptor | None = None
         if isinstance(config.crypto_key_reader, WrappedKeys):
             self.encryptor = PassingEncryptor(config.crypto_key_reader)
@@ -395,6 +397,16 @@ class Outbox:
     def detach(self) -> None:
         """The registration is lost: keep entries until the next `attach`."""
         self._cnx = None
+        entry, self._expected = self._expected, None
+        if entry is None or entry is self._pending.oldest:
+            return
+        # Its thread was interrupted, as far as it did not come to its end.
+        if entry.is_done:
+            entry.tell_again()
+        elif entry.buffers:
+            self._pending.put_back(entry)
+        else:
+            entry.stored(entry.ledger_id, entry.entry_id)
 
     def on_receipt(
         self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
@@ -431,7 +443,7 @@ class Outbox:
     ) -> bool:
         """Whether a receipt is that of the oldest entry; and calls nobody, unless it may."""
         # Hot path: latency in `make bench-client`, blocking.
-        entry = self._pending.oldest
+        entry = self._expected = self._pending.oldest
         return (
             entry is not None
             and entry.sequence_id == sequence_id

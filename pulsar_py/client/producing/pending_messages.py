@@ -79,7 +79,6 @@ class PendingEntry(SendCompletion):
 
     def stored(self, ledger_id: int, entry_id: int) -> None:
         """Take the position from the receipt, and compute the message id."""
-        self.buffers = ()  # a result that is kept keeps no frame
         if self.chunked is not None:
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
@@ -96,9 +95,14 @@ class PendingEntry(SendCompletion):
         assert not self.is_done, "an entry ends once"
         self.ledger_id = ledger_id
         self.entry_id = entry_id
+        self.buffers = ()  # a result that is kept keeps no frame; see `Outbox.detach`
         self.is_done = True
         if self._observers is not None or self._waiters is not None:
             self._tell()
+
+    def tell_again(self) -> None:
+        """Tell who was not told yet that it is done."""
+        self._tell()
 
     def fail(self, error: Exception) -> None:
         """As `SendCompletion.fail`."""
@@ -122,6 +126,10 @@ class PendingMessages:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def put_back(self, entry: PendingEntry) -> None:
+        """Make one that was taken the oldest again."""
+        self._entries.appendleft(entry)
 
     def __iter__(self) -> Iterator[PendingEntry]:
         return iter(self._entries)

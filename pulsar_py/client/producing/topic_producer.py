@@ -418,8 +418,11 @@ class TopicProducer(Producer[T_contra]):
             counters.latencies.record(now - entry.created_at, count)
             counters.receipts_received += count
         self._sequences.confirmed(entry.highest_sequence_id)
+        # Once, if Ctrl-C ends this anywhere and the entry is sent again; see `Outbox.detach`.
+        bytes_count = entry.bytes_count
+        entry.messages_count = entry.bytes_count = 0
         self._permits.give_back(count)
-        self._memory.release(entry.bytes_count)
+        self._memory.release(bytes_count)
 
     def _give_back(self, count: int, size: int) -> None:
         self._permits.give_back(count)

@@ -21,6 +21,8 @@ from pulsar_py.client.brokers.client_cnx import ClientCnx
 from pulsar_py.client.brokers.direct_socket import DirectSocket
 from pulsar_py.client.brokers.lent_reading import LentReading
 from pulsar_py.client.brokers.thread_reads import MessageReader, Read, ThreadReads
+from pulsar_py.client.producing.pending_messages import PendingEntry, PendingMessages
+from pulsar_py.client.producing.send_permits import SendPermits
 from pulsar_py.testing import BrokerThread
 from pulsar_py.wire.frame_receiver import FrameReceiver
 
@@ -86,8 +88,9 @@ class Receiving:
         assert waiting.result(30).data() == b"%d" % self.number
 
     def lend(self) -> None:
-        """Until the reading is lent."""
+        """Until the reading is lent, however little came of it before."""
         for _ in range(100):
+            self.lent._needed_count = 8
             self.one()
             if self.lent.is_lent:
                 return
@@ -473,6 +476,45 @@ def test_ctrl_c_while_a_read_is_left_to_the_loop_ends_the_connection(
         waiting.result(30)
     until(lambda: before.closed_reason is not None)
     other.flush()
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        (PendingMessages, "take_confirmed"),
+        (SendPermits, "give_back"),
+        (PendingEntry, "_tell"),
+    ],
+)
+def test_ctrl_c_while_a_receipt_is_handled_lets_no_sender_wait(
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch, where: type, name: str
+) -> None:
+    interrupts: list[KeyboardInterrupt] = []
+    called = getattr(where, name)
+
+    def interrupted(self: object, *arguments: object) -> object:
+        is_told = name == "_tell"
+        result = None if is_told else called(self, *arguments)
+        if interrupts and threading.current_thread().name == RECEIVER:
+            raise interrupts.pop()
+        return called(self, *arguments) if is_told else result
+
+    monkeypatch.setattr(where, name, interrupted)
+    with ThreadPoolExecutor(1) as senders:
+        while True:
+            interrupts.clear()
+            receiving.lend()
+            waiting = receiving.wait()
+            interrupts.append(KeyboardInterrupt())
+            sending = senders.submit(receiving.producer.send, b"x")
+            if waiting.exception(30) is not None:
+                break
+            sending.result(30)
+        assert sending.result(10) is not None
+        receiving.producer.send(b"after")
+    assert receiving.producer._inner._permits.used == 0
+    while receiving.consumer.receive(30_000).data() != b"after":
+        pass
 
 
 def test_a_signal_that_came_too_late_wakes_nobody_else(
