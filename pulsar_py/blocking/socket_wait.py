@@ -150,6 +150,8 @@ class SocketWait(Generic[T_co]):
         seconds = longest_wait(seconds)
         self.calls_back = seconds is None
         deadline = None if seconds is None else _clock.monotonic_seconds() + seconds
+        # A handler that waits for the loop would wait for what this thread alone reads.
+        self._loop.forget_handlers()
         reads = self._loop.call_between(self._take_reading)
         if reads is not None:
             try:

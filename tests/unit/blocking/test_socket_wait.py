@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 import threading
@@ -622,6 +623,30 @@ def test_a_reader_acknowledges_what_threads_have_read(
         producer.send(b"%d" % number)
         assert waiting.result(30).data() == b"%d" % number
     until(lambda: acknowledged[-1:] == [b"%d" % number])
+
+
+def test_the_main_thread_does_not_read_where_a_signal_has_a_new_handler(
+    receiving: Receiving,
+) -> None:
+    sent: list[object] = []
+    receiving.lend()
+    before = signal.getsignal(signal.SIGALRM)
+    receiving.producer.send(b"before")
+    receiving.consumer.receive(30_000)  # looks at the handlers
+    signal.signal(
+        signal.SIGALRM, lambda *_: sent.append(blocking_send(receiving.producer, b"from it"))
+    )
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        assert receiving.consumer.receive(30_000).data() == b"from it"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert len(sent) == 1
+
+
+def blocking_send(producer: blocking.Producer, data: bytes) -> blocking.MessageId:
+    with blocking.timeout(10):
+        return producer.send(data)
 
 
 def test_a_limit_of_a_month_is_none(receiving: Receiving) -> None:
