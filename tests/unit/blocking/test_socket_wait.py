@@ -17,7 +17,6 @@ import pytest
 
 from pulsar_py import blocking
 from pulsar_py.blocking.socket_wait import SocketSignal
-from pulsar_py.blocking.turn_loop import TurnLoop
 from pulsar_py.client.brokers.client_cnx import ClientCnx
 from pulsar_py.client.brokers.direct_socket import DirectSocket
 from pulsar_py.client.brokers.lent_reading import LentReading
@@ -449,34 +448,30 @@ def test_a_batch_is_for_all_threads_that_wait(
 
 
 def test_ctrl_c_while_a_read_is_left_to_the_loop_ends_the_connection(
-    receiving: Receiving, topic: str, monkeypatch: pytest.MonkeyPatch
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receiving.client.subscribe(f"{topic}-2", "s")
-    other = receiving.client.create_producer(f"{topic}-2")
     receiving.lend()
     interrupts = [KeyboardInterrupt()]
-    call_soon_threadsafe = TurnLoop.call_soon_threadsafe
+    loop = receiving.consumer._thread.loop
+    call_soon_threadsafe = loop.call_soon_threadsafe
 
-    def interrupted(self: TurnLoop, callback: Callable[..., object], *arguments: object) -> object:
+    def interrupted(callback: Callable[..., object], *arguments: object) -> object:
         if interrupts and getattr(callback, "__func__", None) is ThreadReads._handle_left:
             raise interrupts.pop()
-        return call_soon_threadsafe(self, callback, *arguments)
+        return call_soon_threadsafe(callback, *arguments)
 
-    monkeypatch.setattr(TurnLoop, "call_soon_threadsafe", interrupted)
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    monkeypatch.setattr(ThreadReads, "_handle", lambda *_: None)
     before = receiving.cnx
     while True:
-        receiving.lend()
         waiting = receiving.wait()
-        other.send_nowait(b"x")  # for another consumer
-        time.sleep(0.01)
-        if not interrupts:
+        receiving.producer.send_nowait(b"x")
+        if waiting.exception(30) is not None:
             break
-        receiving.producer.send(b"x")  # the loop has read it
-        waiting.result(30)
     with pytest.raises(KeyboardInterrupt):
-        waiting.result(30)
+        waiting.result()
     until(lambda: before.closed_reason is not None)
-    other.flush()
+    receiving.producer.flush()
 
 
 @pytest.mark.parametrize(
