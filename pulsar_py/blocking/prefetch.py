@@ -168,13 +168,11 @@ class Prefetch(Generic[T_co]):
                         is_reading = True
             if not is_fed:
                 self._thread.post(lambda: self._want(request))
-            if not is_reading or at_socket is None:
-                request.signal.wait(seconds)
-            elif at_socket.wait(seconds):
-                return
+            wait = at_socket.wait if is_reading and at_socket is not None else request.signal.wait
+            wait(seconds)
         except BaseException:  # a time limit, Ctrl-C; raised again
-            if self._reading is request and self._at_socket is not None:
-                self._at_socket.forget_signal()
+            if at_socket is not None and self._reading is request:
+                at_socket.forget_signal()
             self._thread.post(lambda: self._withdraw(request))
             raise
         finally:

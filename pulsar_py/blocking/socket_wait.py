@@ -138,8 +138,8 @@ class SocketWait(Generic[T_co]):
                 return None
         return self._signal
 
-    def wait(self, seconds: float | None) -> bool:
-        """Wait for a message, or until the signal of `begin` is set; whether it took any.
+    def wait(self, seconds: float | None) -> None:
+        """Wait until messages were taken, or the signal of `begin` is set.
 
         Raises:
             TimeoutError: As `Signal.wait`.
@@ -160,13 +160,12 @@ class SocketWait(Generic[T_co]):
                     if read is not Read.NOTHING:
                         break
                 else:
-                    return False
+                    return
             finally:
                 reads.lent.give_back(self)
             if read is Read.TAKEN:
-                return True
+                return
         signal.wait(_left(deadline))  # the loop is at work, or has what was read
-        return False
 
     def forget_signal(self) -> None:
         """The thread waits no more, and `begin`'s signal may be set yet: the next one is new."""
