@@ -151,7 +151,13 @@ class ConsumerCalls(Generic[C, T_co]):
         if self._context.closed_error is not None:
             raise self._context.closed_error
         here = self._prefetch.take_batch(self._policy)
-        return here or self._run(self._inner.batch_receive)
+        return here or self._run(self._batch_receive)
+
+    async def _batch_receive(self) -> list[Message[T_co]]:
+        """Several messages, the oldest first: what was brought here meanwhile, or new ones."""
+        self._prefetch.stop_feeding()
+        here = self._prefetch.take_batch(self._policy)
+        return here or await self._inner.batch_receive()
 
     def __iter__(self) -> Self:
         """Messages until the consumer is closed."""

@@ -281,9 +281,9 @@ class Prefetch(Generic[T_co]):
             self._tell_requests()  # of a message that it was told of and did not take
         if self._at_socket is not None:
             self._at_socket.withdraw()
-        self._stop_feeding()
+        self.stop_feeding()
 
-    def _stop_feeding(self) -> None:
+    def stop_feeding(self) -> None:
         """Fetch nothing ahead; goes on where a thread waits."""
         with self._lock:
             if self._requests or self._waiting is None:
@@ -323,7 +323,7 @@ class Prefetch(Generic[T_co]):
         self._on_fetch()
         self._arrived(list(receiver.take_run(self._run_limit, _RUN_BYTES)))
         if not self._goes_on():
-            self._stop_feeding()
+            self.stop_feeding()
         return receiver.queue.is_empty
 
     def _goes_on(self) -> bool:
@@ -421,7 +421,7 @@ class Prefetch(Generic[T_co]):
             self._drop()
             self._run = []
         self._may_fetch.clear()
-        self._stop_feeding()
+        self.stop_feeding()
         try:
             yield
         finally:

@@ -14,7 +14,7 @@ import pytest
 from pulsar_py import blocking
 from pulsar_py.blocking.prefetch import Prefetch
 from pulsar_py.client.messages.message import Message
-from pulsar_py.client.receiving.batch_receive import BatchCollector
+from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
 
 
 def fill(client: blocking.Client, topic: str, count: int) -> None:
@@ -224,6 +224,32 @@ def wait_for_messages(consumer: blocking.Consumer, count: int) -> None:
     while len(consumer._prefetch.messages) != count:
         assert time.monotonic() < end
         time.sleep(0.002)
+
+
+def test_a_batch_begins_with_what_is_brought_here_while_it_is_asked_for(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = blocking.ConsumerBatchReceivePolicy(1, -1, 30_000)
+    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
+    producer = client.create_producer(topic)
+    producer.send(b"0")
+    assert numbers(consumer, 1) == [0]  # from here on the loop feeds
+    take = Prefetch.take_batch
+    looks: list[int] = []
+
+    def late(self: Prefetch, policy: ConsumerBatchReceivePolicy) -> list[Message]:
+        looks.append(len(self.messages))
+        if len(looks) > 1:
+            return take(self, policy)
+        producer.send(b"1")
+        while not self.messages:
+            time.sleep(0.001)
+        producer.send(b"2")
+        return []
+
+    monkeypatch.setattr(Prefetch, "take_batch", late)
+    batches = [consumer.batch_receive() for _ in range(2)]
+    assert [[each.data() for each in batch] for batch in batches] == [[b"1"], [b"2"]]
 
 
 def test_a_message_that_a_batch_has_no_room_for_keeps_its_place_while_others_come(
