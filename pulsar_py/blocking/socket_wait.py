@@ -5,7 +5,7 @@
 
 A thread that waits for a message of a consumer takes the reading of its connection, while that is
 lent (`LentReading`), and reads by itself: neither the loop nor a second wake-up is between the
-socket and the application, 0.05 of 0.4 ms. What it reads and must not handle the loop handles, and
+socket and the application, 0.03 of 0.4 ms. What it reads and must not handle the loop handles, and
 wakes it as it wakes any thread. ADR 43 has the reasons.
 
 Callbacks of sends are called here, too, if their receipts come, but only by a thread that waits
