@@ -38,6 +38,7 @@ __all__ = [
     "Signal",
     "client_thread",
     "longest_wait",
+    "seconds_left",
     "timeout",
     "wait_is_over",
 ]
@@ -81,13 +82,17 @@ def timeout(seconds: float | None) -> Iterator[None]:
         _limits.deadline = outer
 
 
+def seconds_left(deadline: float | None) -> float | None:
+    """How long it is until then, by the monotonic clock, at least 0; None if there is no limit."""
+    return None if deadline is None else max(deadline - _clock.monotonic_seconds(), 0)
+
+
 def longest_wait(seconds: float | None) -> float | None:
     """The shorter one of a wait and what the `timeout` around leaves; None without both."""
-    deadline = _limits.deadline
-    if deadline is None:
-        return seconds
-    left = max(deadline - _clock.monotonic_seconds(), 0)
-    return left if seconds is None else min(seconds, left)
+    left = seconds_left(_limits.deadline)
+    if left is None or seconds is None:
+        return seconds if left is None else left
+    return min(seconds, left)
 
 
 def wait_is_over() -> TimeoutError:

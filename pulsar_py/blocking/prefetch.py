@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Generic
 
-from pulsar_py.blocking.client_thread import ClientThread, Signal
+from pulsar_py.blocking.client_thread import ClientThread, Signal, seconds_left
 from pulsar_py.blocking.socket_wait import SocketSignal, SocketWait, can_wait_at_sockets
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.messages.message import Message
@@ -136,11 +136,9 @@ class Prefetch(Generic[T_co]):
             try:
                 return messages.popleft()
             except IndexError:
-                left = None
-                if deadline is not None:
-                    left = max(deadline - _clock.monotonic_seconds(), 0)
+                pass
             try:
-                self._fetch(left)
+                self._fetch(seconds_left(deadline))
             except TimeoutError:
                 if deadline is None or _clock.monotonic_seconds() < deadline:
                     raise

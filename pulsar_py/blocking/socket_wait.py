@@ -21,7 +21,7 @@ import select
 from collections.abc import Callable
 from typing import Final, Generic
 
-from pulsar_py.blocking.client_thread import longest_wait, wait_is_over
+from pulsar_py.blocking.client_thread import longest_wait, seconds_left, wait_is_over
 from pulsar_py.blocking.turn_loop import TurnLoop
 from pulsar_py.client.brokers.thread_reads import Read, ThreadReads
 from pulsar_py.client.consuming.consumer import Consumer
@@ -155,7 +155,7 @@ class SocketWait(Generic[T_co]):
         reads = self._loop.call_between(self._take_reading)
         if reads is not None:
             try:
-                while signal.wait_beside(reads.lent.file_number, _left(deadline)):
+                while signal.wait_beside(reads.lent.file_number, seconds_left(deadline)):
                     read = self._loop.call_between(reads.read, self)
                     if read is not Read.NOTHING:
                         break
@@ -165,7 +165,7 @@ class SocketWait(Generic[T_co]):
                 reads.lent.give_back(self)
             if read is Read.TAKEN:
                 return
-        signal.wait(_left(deadline))  # the loop is at work, or has what was read
+        signal.wait(seconds_left(deadline))  # the loop is at work, or has what was read
 
     def forget_signal(self) -> None:
         """The thread waits no more, and `begin`'s signal may be set yet: the next one is new."""
@@ -191,8 +191,3 @@ class SocketWait(Generic[T_co]):
         ):
             return None
         return reads
-
-
-def _left(deadline: float | None) -> float | None:
-    """Seconds until then; None if there is no limit."""
-    return None if deadline is None else max(deadline - _clock.monotonic_seconds(), 0)
