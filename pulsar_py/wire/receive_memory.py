@@ -62,6 +62,10 @@ class ReceiveMemory:
             given = self._given = pieces.take(size)
         return given
 
+    def is_filled_by(self, size: int) -> bool:
+        """Whether a read that has ended with `size` bytes took all that it could."""
+        return self._given is not None and len(self._given) == size
+
     def received(self, size: int) -> memoryview:
         """The bytes of the read that has ended, with which their object begins.
 

@@ -58,7 +58,7 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
 from pulsar_py.wire.framing import AlikeFrames, Frame, FrameDecoder, single_frames
 from pulsar_py.wire.plain_acks import ACK_START, LEAST_PLAIN_ACK_BYTES, read_plain_ack
-from pulsar_py.wire.receive_memory import LARGE_READ_BYTES, ReceiveMemory
+from pulsar_py.wire.receive_memory import READ_BYTES, ReceiveMemory
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -79,8 +79,10 @@ PAUSED_BY_SHUTDOWN: Final = 8
 PAUSED_BY_WORK: Final = 16
 PAUSED_FOR_A_TURN: Final = 32
 
-LARGE_READS_IN_A_TURN: Final = 8
-"""After so many large reads others are served first; the loop would read on up to 32 times."""
+FULL_READS_IN_A_TURN: Final = 2
+"""After so many full reads the loop's turn goes on, where it would read up to 32 times: the journal
+writes what came while more is read. All that a connection may have under way would be one group
+otherwise, and the loop and the disk would wait for each other."""
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
@@ -117,13 +119,13 @@ class ServerCnx(asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__",
         "_decoder",
+        "_full_reads_count",
         "_held",
         "_in_flight",
         "_is_closed",
         "_is_flush_due",
         "_is_output_paused",
         "_is_serving_waiting",
-        "_large_reads_count",
         "_loop",
         "_out",
         "_pause_reasons",
@@ -202,7 +204,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._out: list[Buffer] = []  # queued in this tick
         self._queued_bytes = 0  # ... and how much that is
         self._is_flush_due = False
-        self._large_reads_count = 0  # since it was last paused for a turn
+        self._full_reads_count = 0  # since it was last paused for a turn
         self._is_output_paused = False  # the transport holds more than the high mark
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
@@ -239,14 +241,15 @@ class ServerCnx(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve every command that is complete with what was read."""
-        # Hot path: "128 KB" of `make bench-cluster`.
-        if nbytes == LARGE_READ_BYTES:
-            self._large_reads_count += 1
-            if self._large_reads_count == LARGE_READS_IN_A_TURN:
-                self._large_reads_count = 0
+        # Hot path: publish-1k, once a read.
+        memory = self.connections.receive_memory
+        if nbytes >= READ_BYTES and memory.is_filled_by(nbytes):
+            self._full_reads_count += 1
+            if self._full_reads_count == FULL_READS_IN_A_TURN:
+                self._full_reads_count = 0
                 self._pause_reading(PAUSED_FOR_A_TURN)
                 self._loop.call_soon(self._resume_reading, PAUSED_FOR_A_TURN)
-        self.data_received(self.connections.receive_memory.received(nbytes))
+        self.data_received(memory.received(nbytes))
 
     def data_received(self, data: bytes | memoryview) -> None:  # noqa: C901 - one call a read
         """Serve every command that is complete with these bytes; a view's are used again."""

@@ -158,6 +158,17 @@ def test_within_a_frame_of_some_size_much_is_read_at_once() -> None:
     ]  # fmt: skip
 
 
+def test_a_read_is_full_only_if_it_took_all_that_was_lent_for_it() -> None:
+    memory = ReceiveMemory()
+    assert not memory.is_filled_by(READ_BYTES)  # nothing is lent
+    memory.buffer()
+    assert memory.is_filled_by(READ_BYTES)
+    assert not memory.is_filled_by(READ_BYTES - 1)
+    memory.buffer(LARGE_READ_FRAMES[0])
+    assert memory.is_filled_by(LARGE_READ_BYTES)
+    assert not memory.is_filled_by(READ_BYTES)
+
+
 def test_connections_within_a_frame_share_the_memory_of_large_reads() -> None:
     memory, decoders = ReceiveMemory(), [FrameDecoder(LIMIT) for _ in range(50)]
     stream = frame(b"c", b"p" * 130_000) * 9

@@ -21,11 +21,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     FeatureFlags,
     MessageIdData,
 )
-from pulsar_py.server.connection.server_cnx import LARGE_READS_IN_A_TURN, MAX_REQUESTS_UNDER_WAY
+from pulsar_py.server.connection.server_cnx import FULL_READS_IN_A_TURN, MAX_REQUESTS_UNDER_WAY
 from pulsar_py.server.handlers.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
-from pulsar_py.wire.receive_memory import LARGE_READ_BYTES, LARGE_READ_FRAMES
+from pulsar_py.wire.receive_memory import LARGE_READ_BYTES, LARGE_READ_FRAMES, READ_BYTES
 from tests.unit.server.connection.standins import (
     TOPIC,
     Client,
@@ -317,26 +317,44 @@ async def test_reading_pauses_while_too_much_is_in_flight(server: Server) -> Non
     assert not client.transport.is_reading_paused
 
 
-async def test_large_reads_one_after_the_other_leave_a_turn_to_others(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("payload_bytes", "read_bytes"),
+    [(1000, READ_BYTES), (LARGE_READ_FRAMES[0], LARGE_READ_BYTES)],
+    ids=["small frames", "large frames"],
+)
+async def test_full_reads_one_after_the_other_leave_a_turn_to_others(
+    server: Server, payload_bytes: int, read_bytes: int
+) -> None:
     client, producer = await with_producer(server)
-    payload = bytes(LARGE_READ_FRAMES[0])
-    count = (LARGE_READS_IN_A_TURN + 3) * LARGE_READ_BYTES // len(payload)
-    frames = [send_frame(payload, sequence_id=number) for number in range(count)]
-    stream, position, pauses_at = b"".join(frames), 0, []
-    large_reads_count = 0
+    count = (2 * FULL_READS_IN_A_TURN + 1) * read_bytes // payload_bytes
+    payload = bytes(payload_bytes)
+    stream = b"".join(send_frame(payload, sequence_id=number) for number in range(count))
+    position, full_reads_count, pauses_at = 0, 0, []
     while position < len(stream):
         lent = client.cnx.get_buffer(-1)
         piece = stream[position : position + len(lent)]
         lent[: len(piece)] = piece
         client.cnx.buffer_updated(len(piece))
         position += len(piece)
-        large_reads_count += len(piece) == LARGE_READ_BYTES
+        full_reads_count += len(piece) == len(lent)
         if client.transport.is_reading_paused:
-            pauses_at.append(large_reads_count)
+            pauses_at.append(full_reads_count)
             await settle()
             assert not client.transport.is_reading_paused
-    assert pauses_at == [LARGE_READS_IN_A_TURN]
+    assert pauses_at == [FULL_READS_IN_A_TURN, 2 * FULL_READS_IN_A_TURN]
     assert [each[0] for each in producer.published] == list(range(count))
+
+
+async def test_reads_that_fill_a_part_of_the_memory_never_end_the_turn(server: Server) -> None:
+    client, _ = await with_producer(server)
+    client.cnx.get_buffer(-1)[:READ_BYTES] = send_frame(bytes(LARGE_READ_BYTES // 2 - 100))[
+        :READ_BYTES
+    ]
+    client.cnx.buffer_updated(READ_BYTES)  # the first of a large frame, and a full one
+    for _ in range(FULL_READS_IN_A_TURN):
+        assert len(client.cnx.get_buffer(-1)) == LARGE_READ_BYTES
+        client.cnx.buffer_updated(1000)
+        assert not client.transport.is_reading_paused
 
 
 async def with_consumer(server: Server) -> tuple[Client, StandInProducer, StandInConsumer]:
