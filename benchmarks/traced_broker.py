@@ -128,12 +128,23 @@ class Trace:
             time.sleep(STUCK_NANOS / 1e9)
             beat, now = self._last_beat, now_nanos()
             if now - beat > STUCK_NANOS + LATE_NANOS:
-                frame = sys._current_frames().get(self._loop_thread_id)
-                while frame is not None and not _OURS.search(frame.f_code.co_filename):
-                    frame = frame.f_back
-                if frame is not None and frame.f_code.co_name not in _RUNS_LOOP:
-                    place = _OURS.split(frame.f_code.co_filename)[-1]
-                    self.add(f"loop in {place}:{frame.f_code.co_qualname}", beat, now)
+                place = _place_in(self._loop_thread_id)
+                if place is not None:
+                    self.add(f"loop in {place}", beat, now)
+
+
+def _place_in(thread_id: int) -> str | None:
+    """The function of ours in which a thread is.
+
+    Frames end with this call: what holds one holds its variables, too, which are what the thread
+    sends and receives, and would have to take new memory for.
+    """
+    frame = sys._current_frames().get(thread_id)
+    while frame is not None and not _OURS.search(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_name in _RUNS_LOOP:
+        return None
+    return f"{_OURS.split(frame.f_code.co_filename)[-1]}:{frame.f_code.co_qualname}"
 
 
 class ProcessorTimes:
