@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.raw_client import (
     RawConnection,
-    StampedSend,
+    StampedSends,
     batch_entry,
     chunked_block,
     entry,
@@ -458,7 +458,7 @@ async def timed_messages(
     total = int(rate_per_second * (seconds + 1))
     consuming.flow(1, total)
     publishing.start_counting()
-    send = StampedSend(1, os.urandom(1016))
+    sends = StampedSends(1, os.urandom(1016))
     start = time.perf_counter()
     sent = 0
     while sent < total:
@@ -466,7 +466,7 @@ async def timed_messages(
         if due > sent:
             stamp = time.perf_counter_ns()
             timed.sent(stamp, due - sent)
-            publishing.write(send.frame(_NANOS.pack(stamp)) * (due - sent))
+            publishing.write(sends.frames(_NANOS.pack(stamp), due - sent))
             sent = due
         delay = start + sent / rate_per_second - time.perf_counter()
         if rate_per_second > 2000:

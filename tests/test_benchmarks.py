@@ -27,7 +27,7 @@ from benchmarks.moments import (
     under_way,
     worst_moments,
 )
-from benchmarks.raw_client import RawConnection, frame
+from benchmarks.raw_client import RawConnection, StampedSends, entry, frame, send_block
 from benchmarks.tails import Limit, Load, Rounds, limits_of, step, stolen_watched
 from benchmarks.targets import Target
 from benchmarks.traced_broker import ProcessorTimes, Trace
@@ -242,6 +242,16 @@ async def test_messages_of_one_write_have_its_time_and_each_the_time_at_which_it
     assert [sent for sent, _ in timed.times] == [7, 7, 7, 8]
     first, second, third, fourth = (received for _, received in timed.times)
     assert first == second < third == fourth
+
+
+def test_what_is_sent_at_a_rate_has_ascending_ids_as_of_a_real_producer() -> None:
+    padding, counts = bytes(range(100)), (1, 70, 40_000, 1)
+    sends, next_id = StampedSends(7, padding), 1 << 21
+    for number, count in enumerate(counts):
+        stamp = struct.pack(">Q", number)
+        expected = send_block(7, next_id, count, entry(padding + stamp))
+        assert sends.frames(stamp, count) == expected
+        next_id += count
 
 
 async def test_a_message_that_is_not_the_next_one_ends_a_load() -> None:
