@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import socket
 import ssl
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +20,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
+from benchmarks.raw_client import entry, frame, send_block
 from pulsar_py.admin import http_server
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ClientError, ConfigurationError
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandConnect,
+    CommandLookupTopic,
+    CommandProducer,
+)
 from pulsar_py.server import listeners
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.standalone import Broker
@@ -194,6 +204,63 @@ async def test_new_files_are_used_by_new_connections(authority: Authority, tmp_p
         async with asyncio.timeout(30):
             while await serial_of_broker(url, authority) == before:
                 await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_what_was_sent_before_the_end_of_a_connection_is_stored(
+    authority: Authority, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    run(publishing_and_ending(authority))
+
+
+async def publishing_and_ending(authority: Authority) -> None:
+    """Connections that publish as much as may be under way, more than three reads, and end."""
+    topics, messages_count = [f"persistent://public/default/t{number}" for number in range(6)], 900
+
+    def publish(url: str, topic: str) -> None:
+        address = urlsplit(url)
+        opening = [
+            BaseCommand(
+                type=BaseCommand.CONNECT,
+                connect=CommandConnect(client_version="test", protocol_version=21),
+            ),
+            BaseCommand(
+                type=BaseCommand.LOOKUP,
+                lookupTopic=CommandLookupTopic(topic=topic, request_id=1),
+            ),
+            BaseCommand(
+                type=BaseCommand.PRODUCER,
+                producer=CommandProducer(topic=topic, producer_id=1, request_id=2),
+            ),
+        ]
+        with (
+            socket.create_connection((address.hostname, address.port), timeout=20) as plain,
+            client_context(authority).wrap_socket(plain, server_hostname="localhost") as secure,
+        ):
+            for command in opening:
+                secure.sendall(frame(command))
+                assert secure.recv(1 << 16)
+            secure.sendall(send_block(1, 0, messages_count, entry(bytes(1000))))
+            secure.shutdown(socket.SHUT_WR)
+            while secure.recv(1 << 16):
+                pass  # receipts, until the broker has closed as well
+
+    async with Broker(config=settings(authority)) as broker:
+        for topic in topics:
+            with suppress(ssl.SSLEOFError):  # the broker ends as abruptly
+                await asyncio.to_thread(publish, broker.service_url_tls, topic)
+        for topic in topics:
+            async with asyncio.timeout(20):
+                while (stored := await entries_of(broker.web_service_url, topic)) < messages_count:
+                    await asyncio.sleep(0.01)
+            assert stored == messages_count
+
+
+async def entries_of(url: str, topic: str) -> int:
+    """How many entries a topic has stored since it was loaded."""
+    path = f"/admin/v2/{topic.replace('://', '/')}/internalStats"
+    body = (await get(url, path, None)).partition(b"\r\n\r\n")[2]
+    return int(json.loads(body)["entriesAddedCounter"])
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

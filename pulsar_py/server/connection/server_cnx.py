@@ -127,6 +127,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         "_is_output_paused",
         "_is_serving_waiting",
         "_loop",
+        "_may_end_turns",
         "_out",
         "_pause_reasons",
         "_probe",
@@ -205,6 +206,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._queued_bytes = 0  # ... and how much that is
         self._is_flush_due = False
         self._full_reads_count = 0  # since it was last paused for a turn
+        self._may_end_turns = False  # known once the socket is there
         self._is_output_paused = False  # the transport holds more than the high mark
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
@@ -230,6 +232,9 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(
             settings.output_high_water_bytes, settings.output_low_water_bytes
         )
+        # Not over TLS: where that is paused, uvloop drops what it has read if the client's end of
+        # stream comes meanwhile.
+        self._may_end_turns = transport.get_extra_info("ssl_object") is None
         self.peer = peer_of(transport, self.peer)
         self.remote_address = self.peer.remote_address
         self.connections.opened(self)
@@ -243,7 +248,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         """Serve every command that is complete with what was read."""
         # Hot path: publish-1k, once a read.
         memory = self.connections.receive_memory
-        if nbytes >= READ_BYTES and memory.is_filled_by(nbytes):
+        if nbytes >= READ_BYTES and self._may_end_turns and memory.is_filled_by(nbytes):
             self._full_reads_count += 1
             if self._full_reads_count == FULL_READS_IN_A_TURN:
                 self._full_reads_count = 0
@@ -820,7 +825,7 @@ class ServerCnx(asyncio.BufferedProtocol):
     @property
     def is_held_back(self) -> bool:
         """Whether its bytes stay in the socket, or its publishes wait."""
-        return self._pause_reasons != 0 or self._waiting is not None
+        return bool(self._pause_reasons & ~PAUSED_FOR_A_TURN) or self._waiting is not None
 
     def _pause_reading(self, reason: int) -> None:
         is_first = not self._pause_reasons

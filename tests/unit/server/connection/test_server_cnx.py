@@ -339,6 +339,7 @@ async def test_full_reads_one_after_the_other_leave_a_turn_to_others(
         full_reads_count += len(piece) == len(lent)
         if client.transport.is_reading_paused:
             pauses_at.append(full_reads_count)
+            assert not client.cnx.is_held_back
             await settle()
             assert not client.transport.is_reading_paused
     assert pauses_at == [FULL_READS_IN_A_TURN, 2 * FULL_READS_IN_A_TURN]
