@@ -16,6 +16,7 @@ from typing import cast
 
 import crc32c
 
+from pulsar_py.common.varint import varint, varints_in_row
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandPong,
@@ -27,11 +28,9 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 _SIZE = struct.Struct(">I")
 _UNSIGNED_MAX = 2**64 - 1
 
-_FIRST_LONG_ID = 1 << 21
-_LONG_ID_BYTES = 4
-"""Of sequence ids from `_FIRST_LONG_ID` to 2^28, as protobuf encodes them."""
-_LOW_HALVES = [bytes((low & 0x7F | 0x80, low >> 7 | 0x80)) for low in range(1 << 14)]
-"""The first two of these bytes, for each value of the id's last 14 bits."""
+_FIRST_ID = 1 << 21
+"""The sequence id with which messages at a rate begin: up to 2^28 ids have one length, and so have
+their frames."""
 
 _OTHER_FRAMES = frozenset(
     (
@@ -98,18 +97,14 @@ def send_block(
 
 
 class StampedSends:
-    """SEND frames of one producer: sequence ids ascend, those of one write end with one stamp.
-
-    Ids of several bytes are put together from halves, so that a frame costs the load next to
-    nothing: the half that changes from frame to frame is one of `_LOW_HALVES`.
-    """
+    """SEND frames of one producer: sequence ids ascend, those of one write end with one stamp."""
 
     def __init__(self, producer_id: int, padding: bytes) -> None:
         stored = entry(padding + bytes(8))
-        self._next_id = _FIRST_LONG_ID
+        self._next_id = _FIRST_ID
         whole = send_block(producer_id, self._next_id, 1, stored)
         command, self._magic = whole[: -len(stored)], stored[:2]
-        self._head = command[:-_LONG_ID_BYTES]  # the id is the last field
+        self._head = command[: -len(varint(self._next_id))]  # the id is the last field
         self._checked = stored[6:-8]
         self._checksum = crc32c.crc32c(self._checked)
 
@@ -117,15 +112,9 @@ class StampedSends:
         """The next `count` frames, at least one, with these 8 bytes at the end of each."""
         checksum = _SIZE.pack(crc32c.crc32c(stamp, self._checksum))
         after_id = b"".join((self._magic, checksum, self._checked, stamp))
-        written: list[bytes] = []
-        while count:
-            high, low = divmod(self._next_id, len(_LOW_HALVES))
-            halves = _LOW_HALVES[low : low + count]
-            rest = bytes((high & 0x7F | 0x80, high >> 7)) + after_id
-            written += (self._head, (rest + self._head).join(halves), rest)
-            self._next_id += len(halves)
-            count -= len(halves)
-        return b"".join(written)
+        ids = varints_in_row(self._next_id, count)
+        self._next_id += count
+        return b"".join((self._head, (after_id + self._head).join(ids), after_id))
 
 
 def chunked_block(producer_id: int, sequence_id: int, count: int, chunk_bytes: int) -> bytes:
