@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from benchmarks.raw_client import frame
 from pulsar_py.client.brokers.direct_socket import DirectSocket
 from pulsar_py.client.brokers.handler_table import HandlerTable
 from pulsar_py.client.brokers.thread_reads import Read, ThreadReads, thread_reads
@@ -39,16 +40,6 @@ def receipt(sequence_id: int) -> BaseCommand:
         message_id=MessageIdData(ledgerId=7, entryId=sequence_id),
     )
     return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=sent)
-
-
-def frame(command: BaseCommand, payload: bytes = b"") -> bytes:
-    body = command.SerializeToString()
-    return (
-        (4 + len(body) + len(payload)).to_bytes(4, "big")
-        + len(body).to_bytes(4, "big")
-        + body
-        + payload
-    )
 
 
 class Handler:
